@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 import revelu
+from revelu.numerics.links import NONE, SOFTMAX
 from revelu.oracle import Float32, Labels, Oracle, Rounded, degrade, softmax
 from revelu.tasks.audit.advice import Conclusion, concluded
 from revelu.tasks.audit.attack import Finding, Limits, attack, explains
@@ -132,7 +133,7 @@ def one(place: int, first_seed: int = FIRST_SEED) -> str:
     X = np.random.default_rng(seed).standard_normal((1000, dim_in))
     Y = np.asarray(ask(X)).reshape(1000, -1)
     is_classifier = found.facts["answers"] == "probabilities"
-    known = Reference(X, Y, is_classifier)
+    known = Reference(X, Y, SOFTMAX if is_classifier else NONE)
     listed = defences(known.deviation, Y.shape[1], seed + 1, probabilities=is_classifier)
     tried = [alone(made, defence, known, seed + 1000) for defence in listed]
     # What a defence costs is no matter of attacks.

@@ -17,6 +17,7 @@ from revelu.cli.app import app
 from revelu.cli.exit_codes import ExitCode, of_error, of_status
 from revelu.cli.output import print_json
 from revelu.cli.progress import ProgressLine
+from revelu.numerics.links import SOFTMAX
 from revelu.recovery import Certificate, Recovery, Status
 from revelu.tasks.progress import Progress
 
@@ -294,7 +295,7 @@ def test_trust_is_not_given_unasked(invoke, outcome):
 def test_classifier_is_written_with_its_softmax(invoke, outcome, tmp_path):
     ort = pytest.importorskip("onnxruntime")
     network = revelu.zoo.random_network([4, 3, 3], seed=2)
-    outcome(recovery(network=network, is_classifier=True))
+    outcome(recovery(network=network, link=SOFTMAX))
     result = invoke("extract", "that", "-o", "a.onnx", "-o", "a.npz", "--json")
     assert result.exit_code == 0, result.stderr
     assert one_object(result.stdout)["softmax"] is True

@@ -8,6 +8,7 @@ import revelu
 from conftest import one_object
 from revelu.cli.app import app
 from revelu.cli.exit_codes import ExitCode
+from revelu.numerics.links import SOFTMAX
 from revelu.report.sections import _of_diagnosis
 
 TRUTH = revelu.zoo.random_network([4, 5, 1], seed=1)
@@ -89,7 +90,7 @@ def test_classifier_is_written_with_its_softmax(invoke, tmp_path):
 
     network = revelu.zoo.random_network([4, 3, 3], seed=2)
     arrays = (list(network.weights), list(network.biases), None)
-    formats.save_arrays(tmp_path / "soft.onnx", *arrays, np.dtype(np.float64), softmax=True)
+    formats.save_arrays(tmp_path / "soft.onnx", *arrays, np.dtype(np.float64), head=SOFTMAX)
     result = invoke("soft.onnx", "--perturb", 0.01, "-o", "a.onnx", "--json")
     assert result.exit_code == 0, result.stderr
     assert one_object(result.stdout)["softmax"] is True

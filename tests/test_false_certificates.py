@@ -266,7 +266,7 @@ def test_probabilities_without_digits_are_said_to_be_that():
     network = zoo.random_network([6, 5, 3], seed=2)
     oracle = Oracle(lambda X: softmax(network(X)).astype(np.float32), 6)
     noise = measure_noise(oracle, 0)
-    assert noise.of_log_ratios
+    assert noise.link.name == "softmax"
     assert refusal(noise) is None
     status, reason, is_saturated = refusal(replace(noise, nu=np.full(2, 0.5)))
     assert status is Status.UNVERIFIED

@@ -12,6 +12,7 @@ import revelu
 from revelu.errors import FormatError
 from revelu.formats import save_arrays, suffixes
 from revelu.network import Network
+from revelu.numerics.links import SOFTMAX
 
 SUFFIXES = pytest.mark.parametrize("suffix", suffixes())
 
@@ -151,14 +152,14 @@ def test_onnx_runtime_agrees_in_float32(tmp_path):
 def test_softmax_is_written_and_left_off_when_read(tmp_path, skip):
     network = draw_network([4, 6, 3], skip, 1)
     arrays = (list(network.weights), list(network.biases), network.skip)
-    save_arrays(tmp_path / "p.onnx", *arrays, np.float64, softmax=True)
+    save_arrays(tmp_path / "p.onnx", *arrays, np.float64, head=SOFTMAX)
     X = np.random.default_rng(2).normal(size=(20, 4))
     exponentials = np.exp(network(X))
     wanted = exponentials / exponentials.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(run_onnx(tmp_path / "p.onnx", X), wanted, rtol=1e-12)
     assert revelu.load(tmp_path / "p.onnx") == network
     with pytest.raises(FormatError, match="no softmax"):
-        save_arrays(tmp_path / "p.npz", *arrays, np.float64, softmax=True)
+        save_arrays(tmp_path / "p.npz", *arrays, np.float64, head=SOFTMAX)
 
 
 # --- graphs of other tools

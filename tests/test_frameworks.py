@@ -26,6 +26,7 @@ from revelu.adapters.torch_modules import ReluNetwork, TorchTarget
 from revelu.errors import FormatError, InputError, MissingExtraError, UntrustedError
 from revelu.formats import save_arrays, suffixes
 from revelu.network import zoo
+from revelu.numerics.links import SOFTMAX
 
 WITH_SKIP = Network(
     [[[1.0, -2.0], [0.5, 3.0]], [[1.0, -1.0]]], [[0.1, 0.2], [0.3]], ([[2.0, 1.0]], [0.7])
@@ -100,7 +101,7 @@ def test_networks_of_every_shape_are_written_and_asked(tmp_path, suffix, network
 def test_a_softmax_has_no_place_beside_weights(tmp_path, suffix):
     with pytest.raises(FormatError, match="logits only"):
         save_arrays(
-            tmp_path / f"n{suffix}", [np.ones((1, 1))], [np.ones(1)], None, "float64", softmax=True
+            tmp_path / f"n{suffix}", [np.ones((1, 1))], [np.ones(1)], None, "float64", head=SOFTMAX
         )
 
 

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from revelu.formats.npz import write_archive
 from revelu.network import Network
 from revelu.network.span import Span
+from revelu.numerics.links import NONE, Link
 from revelu.oracle import Ledger
 from revelu.shown import SCHEMA, Shown, plain
 from revelu.status import Status
@@ -245,8 +246,9 @@ class Recovery(Result):
         None where nothing was verified.
     rejected : Network or None
         The best network where noise does not allow it to be called found.
-    is_classifier : bool
-        Whether the target answers probabilities; ``network`` then gives logits.
+    link : Link
+        What was applied to the target's answers: ``network`` gives what is behind it, as logits of
+        probabilities, those of a softmax up to a common shift.
     first_layer : (ndarray, ndarray) or None
         ``W`` (k, d) and ``b`` (k,) of an exact first layer where the rest was not found.
     domain : str
@@ -265,7 +267,7 @@ class Recovery(Result):
     network: Network | None
     certificate: Certificate | None = None
     rejected: Network | None = None
-    is_classifier: bool = False
+    link: Link = NONE
     first_layer: tuple[FloatArray, FloatArray] | None = None
     domain: str = "of N(0, I)"
     held: Mapping[str, float] = field(default_factory=dict)
@@ -279,6 +281,11 @@ class Recovery(Result):
             if found is not None:
                 object.__setattr__(self, name, found.marked(certified))
 
+    @property
+    def is_classifier(self) -> bool:
+        """Whether the target answers probabilities; ``network`` then gives logits."""
+        return self.link.name == "softmax"
+
     def subject(self) -> list[str]:
         """Its widths."""
         return [] if self.network is None else ["-".join(map(str, self.network.architecture))]
@@ -290,6 +297,7 @@ class Recovery(Result):
             "architecture": None if network is None else list(network.architecture),
             "parameters": None if network is None else network.n_parameters,
             "softmax": self.is_classifier,
+            "link": f"{self.link}",
             "domain": self.domain,
             "held": dict(self.held),
             "classes": list(self.class_names or self.classes),

@@ -52,6 +52,7 @@ def open_oracle(
     suggested: bool = False,
     remote: bool = False,
     image: str | Sequence[int] | None = None,
+    link: str = "auto",
 ) -> Oracle:
     """Open a target.
 
@@ -109,6 +110,10 @@ def open_oracle(
     image : str or sequence of int, optional
         Height, width and channels, such as ``"28x28x1"``, where a row is an image, channel by
         channel, and the target does not say so itself.
+    link : str
+        What undoes the target's head: ``auto`` looks for it, ``none`` takes answers as they are;
+        ``logit``, ``softmax``, ``log-softmax``, ``log``, ``log1p`` and ``atanh`` may have a scale,
+        as ``logit*100`` of per cent.
 
     Returns
     -------
@@ -140,6 +145,7 @@ def open_oracle(
         own: dict[str, Any] = {"dim_in": dim_in, "journal": journal, "batch": batch, "rate": rate}
         own |= {**options, **names, **filed}
         own |= {"image": shape}
+        own |= {"link": None if link == "auto" else link}
         given = [name for name, value in own.items() if value is not None]
         if given or remote:
             raise InputError(f"an oracle has its own {', '.join(given or ['remote'])}")
@@ -171,6 +177,7 @@ def open_oracle(
         client=getattr(opened, "client", None) if endpoint is not None else None,
         image=shape or image_of_row(getattr(opened, "row", None)),
         classes=() if endpoint is None else endpoint.classes,
+        link=link,
         **options,
     )
     oracle.check_requests = requests_within(

@@ -156,7 +156,7 @@ def _foreign(examination: Examination) -> list[str]:
     n = int(examination.is_foreign.sum())
     if not n:
         return []
-    what = "probabilities " if examination.noise.of_log_ratios else ""
+    what = "probabilities " if examination.noise.link.name == "softmax" else ""
     return [f"{n:,} answers are not {what}{examination.noise.numbers}, as the first ones were"]
 
 

@@ -4,7 +4,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from scipy.special import logsumexp
 
 from revelu.certify.borders import border_inputs
 from revelu.certify.checks import (
@@ -15,7 +14,8 @@ from revelu.certify.checks import (
 )
 from revelu.certify.tolerances import Agreement
 from revelu.network import Network
-from revelu.oracle import NoiseFloor, Oracle, log_ratios, softmax
+from revelu.numerics.links import NONE, Link
+from revelu.oracle import NoiseFloor, Oracle
 from revelu.types import BoolArray, FloatArray, IntArray
 
 
@@ -29,13 +29,12 @@ class Examination:
     answered : ndarray, shape (n, k)
         As the target gives them; of probabilities ``k`` is one more than below.
     predicted : ndarray, shape (n, k)
-        By the network; log-ratios, where the target gives probabilities, and probabilities where
-        these are noisy.
+        What is compared with the answers behind their link: by the network, or by its ``head``.
     is_drawn : ndarray of bool, shape (n,)
         Drawn from the inputs that the certificate speaks of: N(0, I), or uniform in the box.
         The others are structural: hyperplanes, and tails or corners.
-    smallest : float or ndarray, shape (k,)
-        Below it a probability has no digits.
+    head : Link
+        By which the network's outputs become answers, where those are compared as they are.
     n_skipped : int
         Checks that the budget did not allow.
     box : (lo, hi), optional
@@ -62,7 +61,7 @@ class Examination:
     predicted: FloatArray
     is_drawn: BoolArray
     noise: NoiseFloor
-    smallest: FloatArray | float
+    head: Link = NONE
     n_skipped: int = 0
     box: tuple[float, float] | None = None
     words: str = ""
@@ -93,9 +92,7 @@ class Examination:
     @cached_property
     def Y(self) -> FloatArray:  # noqa: N802
         """Answers to compare, shape (n, k); infinite where the target is saturated."""
-        if not self.noise.of_log_ratios:
-            return self.answered
-        return log_ratios(self.answered, self.smallest)
+        return self.noise.link.inverse(self.answered)
 
     @cached_property
     def is_seen(self) -> BoolArray:
@@ -145,9 +142,9 @@ class Examination:
         """Where the answer is of another kind than those that measured the noise, shape (n,)."""
         numbers = self.noise.numbers
         known = numbers.hold(self.answered)
-        if self.noise.of_log_ratios:
+        if self.noise.link.name == "softmax":
             # Agreeing log-ratios mean agreeing probabilities only if these sum to 1.
-            known &= numbers.are_probabilities(self.answered)
+            known &= numbers.are_probabilities(self.answered / self.noise.link.scale)
         return np.asarray(~known)
 
     @cached_property
@@ -162,13 +159,37 @@ class Examination:
         ratio = np.where(self.errors == 0.0, 0.0, ratio).max(axis=1)
         unseen = ~self.is_seen
         if unseen.any():
-            ratio[unseen] = _saturated_ratio(
-                self.predicted[unseen],
-                self.answered[unseen],
-                self.tolerance[unseen].max(axis=1),
-                self.smallest,
-            )
+            ratio[unseen] = self._saturated_ratio(unseen)
         return np.where(self.is_foreign, np.inf, ratio)
+
+    def _saturated_ratio(self, rows: BoolArray, margin: float = 0.1) -> FloatArray:
+        """NaN where the network is saturated as the target is, and answers alike, else infinite.
+
+        A target that is saturated where the network's answer has digits is another function.
+        Heads are flat there: answers change by less than what is behind them does, so that its
+        tolerance is more than enough.
+
+        Parameters
+        ----------
+        rows : ndarray of bool, shape (n,)
+            Where the target is saturated.
+        margin : float
+            By which share an answer with digits may be above the smallest one, or nearer to an
+            end of the range.
+        """
+        link, answered, predicted = self.noise.link, self.answered[rows], self.predicted[rows]
+        tolerance = self.tolerance[rows].max(axis=1)[:, None]
+        with np.errstate(over="ignore", invalid="ignore"):
+            expected = link.head(predicted)
+            alike = (np.abs(expected - answered) <= tolerance * link.scale) | (expected == answered)
+            if link.overflows:
+                edge = (1.0 - margin) * link.high * link.scale
+                alike |= (expected > edge) & (answered > edge)
+            if not link.contrast:
+                # Outputs beside the saturated one have their digits.
+                alike |= np.abs(link.each(answered) - predicted) <= tolerance
+            alike_saturated = alike.all(axis=1) & ~link.shrunk(margin).has_digits(expected)
+        return np.where(alike_saturated, np.nan, np.inf)
 
     @property
     def is_compared(self) -> BoolArray:
@@ -197,11 +218,7 @@ class Examination:
 
     def by(self, network: Network) -> "Examination":
         """Return the same answers, held against another network's predictions."""
-        n = self.answered.shape[1]
-        predicted = predictions(network, self.X)
-        # Of noisy probabilities it is these that are compared.
-        is_softmax = self.predicted.shape[1] == n > network.dim_out
-        return replace(self, predicted=_probabilities(predicted) if is_softmax else predicted)
+        return replace(self, predicted=predictions(network, self.X, self.head))
 
     def only(self, chosen: BoolArray) -> "Examination":
         """Return the rows chosen."""
@@ -340,13 +357,14 @@ def _compared(
 ) -> Examination:
     """Answers to queries ``X (n, d)`` beside predictions, none of them drawn yet."""
     sizes = oracle.request_sizes(len(X))
+    head = noise.link if noise.compares_answers else NONE
     return Examination(
         X,
         answered,
-        predictions(network, X, noise),
+        predictions(network, X, head),
         np.zeros(len(X), dtype=bool),
         noise.of_answers,
-        oracle.smallest_probability,
+        head,
         box=oracle.box,
         words="" if oracle.domain is None else oracle.domain.words,
         has_classes=not getattr(oracle.target, "is_regressor", False),
@@ -355,19 +373,10 @@ def _compared(
     )
 
 
-def predictions(network: Network, X: FloatArray, noise: NoiseFloor | None = None) -> FloatArray:
-    """Evaluate a network; what overflows is infinite or NaN, which no check passes.
-
-    Where ``noise`` is that of probabilities, these are predicted.
-    """
+def predictions(network: Network, X: FloatArray, head: Link = NONE) -> FloatArray:
+    """Evaluate a network and its head; what overflows is infinite or NaN, which no check passes."""
     with np.errstate(over="ignore", invalid="ignore"):
-        Y = network(X)
-    return Y if noise is None or noise.drawn_anew is None else _probabilities(Y)
-
-
-def _probabilities(log_ratios: FloatArray) -> FloatArray:
-    """Probabilities of which these are the log-ratios against the last, (n, k) -> (n, k + 1)."""
-    return softmax(np.column_stack([log_ratios, np.zeros(len(log_ratios))]))
+        return head.head(network(X))
 
 
 def _sides(
@@ -377,23 +386,3 @@ def _sides(
     if box is not None:
         return crossing_inputs(rng, network, box)
     return np.vstack([hyperplane_inputs(rng, network), border_inputs(rng, network)])
-
-
-def _saturated_ratio(
-    logits: FloatArray,
-    probabilities: FloatArray,
-    tolerance: FloatArray,
-    smallest: FloatArray | float,
-    margin: float = 0.1,
-) -> FloatArray:
-    """NaN where the network is saturated as the target is, in the same class, else infinite.
-
-    A target saturated where the network's smallest probability is over ``smallest`` by more
-    than ``margin``, in logarithms, is another function.  A probability changes by less than its
-    logits do, so their tolerance is more than enough.
-    """
-    full = np.column_stack([logits, np.zeros(len(logits))])
-    log_p = full - logsumexp(full, axis=1)[:, None]
-    as_saturated = (log_p <= np.log(smallest) + margin).any(axis=1)
-    as_probable = np.abs(np.exp(log_p) - probabilities).max(axis=1) <= tolerance
-    return np.where(as_saturated & as_probable, np.nan, np.inf)

@@ -88,9 +88,9 @@ def pattern_of(
 
 def _labels_equal(given: Examination) -> float | None:
     """The share of inputs on which network and target have the same largest output."""
-    answered, predicted = given.answered, given.predicted
-    if given.noise.of_log_ratios:
-        predicted = np.column_stack([predicted, np.zeros(len(predicted))])
+    answered = given.answered
+    with np.errstate(over="ignore", invalid="ignore"):
+        predicted = given.noise.link.head(given.predicted)
     if answered.shape[1] < 2 or not given.has_classes:
         return None
     chosen = predicted.argmax(axis=1)

@@ -46,6 +46,7 @@ from revelu.cli.options import (
     InputShape,
     KeepDiscrete,
     Like,
+    LinkName,
     Mean,
     OutputName,
     Quiet,
@@ -460,6 +461,7 @@ class Asking(Command):
     client_key: ClientKey = None
     ca_cert: CaCert = None
     remote: Remote = False
+    link: LinkName = "auto"
     like: Like = None
     columns: Columns = None
     mean: Mean = None
@@ -534,6 +536,7 @@ class Asking(Command):
                 fixed=self.fixed,
                 rate=self.rate,
                 remote=self.remote,
+                link=self.link,
             ) as oracle,
         ):
             self.target = told(self.target)

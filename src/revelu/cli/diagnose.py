@@ -52,7 +52,7 @@ def diagnose(
         found = examine(oracle, perturb=perturb, seed=asking.seed, progress=asking.line)
         found = asking.with_pictures(oracle, found, found.network)
     if found.perturbed is not None:
-        asking.write(outputs, save_network(found.perturbed.network, softmax=found.probabilities))
+        asking.write(outputs, save_network(found.perturbed.network, found.link))
     account = asking.account(asking.target, found, found.fields())
     asking.show(account, *parts_of(found, account))
     return ExitCode.CERTIFIED if found.status is None else of_status(found.status)

@@ -39,6 +39,9 @@ def extract(
     like_input: Annotated[
         bool, flag("Write .onnx with the target's own names, shapes and types.", "--like-input")
     ] = False,
+    head: Annotated[
+        bool, flag("Write the target's head, too, as its sigmoid: .onnx only.", "--head")
+    ] = False,
     labels: Annotated[
         bool, flag("Use class labels alone: the largest answer, or the sign.", "--labels")
     ] = False,
@@ -97,7 +100,9 @@ def extract(
         recovery = replace(recovery, evidence=(*recovery.evidence, *further))
     missing = []
     if recovery.network is not None:
-        save = save_network(recovery.network, recovery.is_classifier, frame)
+        # A classifier's softmax is written as ever; other heads where they are asked for.
+        written = recovery.link if head or like_input or recovery.is_classifier else None
+        save = save_network(recovery.network, written, frame)
         certified = bool(recovery.network.certified)
         asking.write(outputs, save, certified=certified, force=force)
         if asking.written and not certified:

@@ -10,7 +10,7 @@ from typer.models import ArgumentInfo, OptionInfo
 GROUPS: dict[str, tuple[str, ...]] = {
     "Target": (
         *("dim_in", "trust", "input_name", "output_name", "input_shape", "image"),
-        *("activation", "fixed", "target", "drop"),
+        *("activation", "fixed", "link", "target", "drop"),
     ),
     "Where it is asked": ("box", "like", "columns", "mean", "std", "keep_discrete"),
     "Search": (
@@ -19,7 +19,8 @@ GROUPS: dict[str, tuple[str, ...]] = {
     ),
     "Limits": ("budget", "max_seconds", "journal", "rate", "retry_for", "batch", "workers", "dask"),
     "Output": (
-        *("output", "force", "like_input", "plot", "png", "price", "baseline", "fail_on", "report"),
+        *("output", "force", "like_input", "head", "plot", "png", "price", "baseline"),
+        *("fail_on", "report"),
         *("as_json", "as_csv", "verbose", "quiet"),
     ),
     "Endpoints": (

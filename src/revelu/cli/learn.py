@@ -94,7 +94,7 @@ def learn(
         )
     is_certified = recovery.status is Status.RECOVERED
     if recovery.network is not None:
-        save = save_network(recovery.network, recovery.is_classifier)
+        save = save_network(recovery.network, recovery.link)
         learning.write(outputs, save, certified=is_certified, force=force)
         learning.picture(recovery.network)
     account = learning.account(f"{data}", recovery, _fields_of(recovery))

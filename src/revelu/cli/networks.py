@@ -9,16 +9,18 @@ from revelu.errors import InputError
 if TYPE_CHECKING:
     from revelu.formats import Frame
     from revelu.network import Network
+    from revelu.numerics.links import Link
 
 
 def save_network(
-    network: "Network", softmax: bool = False, frame: "Frame | None" = None
+    network: "Network", head: "Link | None" = None, frame: "Frame | None" = None
 ) -> Callable[[Path], None]:
-    """Return what writes a network; a classifier's softmax goes with it where a file has one.
+    """Return what writes a network; its head goes with it where a file has one.
 
     Parameters
     ----------
-    softmax : bool
+    head : Link, optional
+        What stands between the network and its target's answers.
     frame : Frame, optional
         Names, shapes and types that an ONNX file is to have.
     """
@@ -28,14 +30,15 @@ def save_network(
 
         from revelu import formats
         from revelu.network import LayeredNetwork
+        from revelu.numerics.links import NONE
 
         if isinstance(network, LayeredNetwork) and path.suffix.lower() == ".onnx":
-            network.save(path, softmax=softmax, frame=frame)
-        elif (softmax or frame is not None) and path.suffix.lower() == ".onnx":
+            network.save(path, head=head or NONE, frame=frame)
+        elif (head is not None or frame is not None) and path.suffix.lower() == ".onnx":
             weights, biases = list(network.weights), list(network.biases)
             dtype, certified = np.dtype(np.float64), network.certified
             formats.save_arrays(
-                path, weights, biases, network.skip, dtype, softmax, frame, certified
+                path, weights, biases, network.skip, dtype, head or NONE, frame, certified
             )
         else:
             network.save(path)

@@ -98,6 +98,14 @@ Std: TypeAlias = Annotated[
 KeepDiscrete: TypeAlias = Annotated[
     bool, flag("Hold columns of few values, such as one-hot ones.", "--keep-discrete")
 ]
+LinkName: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        metavar="LINK",
+        help="What undoes the target's head: auto, none, logit, softmax, log-softmax, log, log1p, "
+        "atanh, with a scale as in logit*100.",
+    ),
+]
 Report: TypeAlias = Annotated[
     Path | None, optional("Write the account as a page, with pictures.", metavar="FILE.html")
 ]

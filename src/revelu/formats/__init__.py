@@ -1,10 +1,10 @@
 """Arrays to and from files; the suffix decides the format.
 
 A format is a module with ``load(path) -> Arrays`` and
-``dump(path, arrays, dtype, softmax) -> None``; adding one is a line in ``_FORMATS``.
+``dump(path, arrays, dtype, head) -> None``; adding one is a line in ``_FORMATS``.
 Each imports its library when it is used, by ``library()`` where that is optional, which raises
 MissingExtraError.  Both raise FormatError: ``load`` of a file that is damaged, too large, of a
-later schema or no network, ``dump`` where it cannot write, or has no place for a softmax.
+later schema or no network, ``dump`` where it cannot write, or has no place for a head.
 """
 
 import importlib
@@ -20,6 +20,7 @@ from revelu.errors import FormatError
 from revelu.formats.arrays import Arrays, check_is_file, naming_system_errors
 from revelu.formats.nodes import Node
 from revelu.formats.onnx_frame import Frame
+from revelu.numerics.links import NONE, Link
 
 __all__ = [
     "Arrays",
@@ -69,7 +70,7 @@ def save_arrays(
     biases: list[np.ndarray],
     skip: tuple[np.ndarray, np.ndarray] | None,
     dtype: DTypeLike,
-    softmax: bool = False,
+    head: Link = NONE,
     frame: Frame | None = None,
     certified: bool | None = None,
 ) -> None:
@@ -80,8 +81,8 @@ def save_arrays(
     weights, biases, skip
         As of :class:`revelu.Network`.
     dtype : float64 or float32
-    softmax : bool
-        End in a softmax; formats without one refuse.
+    head : Link
+        End in what it undoes; formats without it refuse.
     frame : Frame, optional
         Names, shapes and types of input and output, where the format has them; others refuse.
     certified : bool, optional
@@ -101,9 +102,9 @@ def save_arrays(
     check_writable(path)
     arrays = Arrays(weights, biases, skip, certified)
     if frame is None:
-        module.dump(path, arrays, kind, softmax)
+        module.dump(path, arrays, kind, head)
     elif path.suffix.lower() == ".onnx":
-        module.dump(path, arrays, kind, softmax, frame)
+        module.dump(path, arrays, kind, head, frame)
     else:
         raise FormatError(f"{path}: a {path.suffix} file has no input to name: write .onnx")
 
@@ -132,7 +133,7 @@ def save_nodes(
     row: tuple[int, ...],
     k: int,
     dtype: DTypeLike,
-    softmax: bool = False,
+    head: Link = NONE,
     frame: Frame | None = None,
     certified: bool | None = None,
 ) -> None:
@@ -145,7 +146,7 @@ def save_nodes(
         Shape of an input.
     k : int
         Number of outputs.
-    dtype, softmax, frame, certified
+    dtype, head, frame, certified
         As of :func:`save_arrays`.
 
     Raises
@@ -157,7 +158,7 @@ def save_nodes(
 
     kind = _dtype(path, dtype)
     check_writable(path)
-    dump_nodes(path, nodes, row, k, kind, softmax, frame, certified)
+    dump_nodes(path, nodes, row, k, kind, head, frame, certified)
 
 
 def check_writable(path: Path) -> None:

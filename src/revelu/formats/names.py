@@ -15,6 +15,7 @@ import numpy as np
 
 from revelu.errors import FormatError
 from revelu.formats.arrays import Arrays
+from revelu.numerics.links import Link
 
 SCHEMA = 1
 
@@ -38,17 +39,19 @@ class Names:
     skip: tuple[str, str]
 
     def to_named(
-        self, path: Path, arrays: Arrays, dtype: np.dtype, softmax: bool
+        self, path: Path, arrays: Arrays, dtype: np.dtype, head: Link
     ) -> dict[str, np.ndarray]:
         """Name the arrays of a network.
 
         Raises
         ------
         FormatError
-            If a softmax is asked for: such files hold logits.
+            If a head is asked for: such files hold what is before it.
         """
-        if softmax:
-            raise FormatError(f"{path}: a {path.suffix} file holds logits only, no softmax")
+        if head.has_head:
+            raise FormatError(
+                f"{path}: a {path.suffix} file holds {head.form.behind} only, no {head.name}"
+            )
         pairs = zip(arrays.weights, arrays.biases, strict=True)
         flat = chain(*pairs, arrays.skip or ())
         names = self._names(len(arrays.weights), has_skip=arrays.skip is not None)
@@ -108,9 +111,9 @@ def check_schema(path: Path, schema: np.ndarray) -> None:
 _STATE = Names("layers.{}.weight", "layers.{}.bias", ("skip.weight", "skip.bias"))
 
 
-def to_state(path: Path, arrays: Arrays, dtype: np.dtype, softmax: bool) -> dict[str, np.ndarray]:
+def to_state(path: Path, arrays: Arrays, dtype: np.dtype, head: Link) -> dict[str, np.ndarray]:
     """Name the arrays of a network as a state dict does."""
-    named = _STATE.to_named(path, arrays, dtype, softmax)
+    named = _STATE.to_named(path, arrays, dtype, head)
     return {"schema": np.array(SCHEMA, dtype=np.int64), **named}
 
 

@@ -10,13 +10,14 @@ import numpy as np
 from revelu.errors import FormatError
 from revelu.formats.arrays import MAX_BYTES, Arrays, naming_damage, replace_file
 from revelu.formats.names import SCHEMA, Names, check_schema
+from revelu.numerics.links import Link
 
 _NAMES = Names("weights_{}", "biases_{}", ("skip_V", "skip_c"))
 
 
-def dump(path: Path, arrays: Arrays, dtype: np.dtype, softmax: bool) -> None:
+def dump(path: Path, arrays: Arrays, dtype: np.dtype, head: Link) -> None:
     """Write an archive."""
-    write_archive(path, _NAMES.to_named(path, arrays, dtype, softmax))
+    write_archive(path, _NAMES.to_named(path, arrays, dtype, head))
 
 
 def write_archive(path: Path, named: Mapping[str, np.ndarray]) -> None:

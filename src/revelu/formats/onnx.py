@@ -1,8 +1,9 @@
 """ONNX graphs of dense ReLU networks, written and read.
 
 What is written: ``input (N, d)`` to ``output (N, k)`` by Gemm and Relu; a skip is one
-more Gemm from the last hidden layer's input, added to the output; a classifier ends
-in Softmax.  In a frame, the input and the output have other names, shapes and types.
+more Gemm from the last hidden layer's input, added to the output; what stands between the network
+and its target's answers, as the softmax of a classifier, follows where it is asked for.  In a
+frame, the input and the output have other names, shapes and types.
 What is read: the same, and chains of Gemm, MatMul, Add, Relu, Identity and Flatten as
 other tools write them.
 """
@@ -16,6 +17,7 @@ import numpy as np
 from revelu.errors import FormatError
 from revelu.formats.arrays import Arrays, check_is_file, naming_damage, replace_file
 from revelu.formats.onnx_frame import Frame
+from revelu.numerics.links import Link
 
 __all__ = ["Frame", "data_files", "dump", "load", "read_model"]
 
@@ -24,6 +26,7 @@ IR_VERSION = 10
 OPSET = 17
 
 _PRODUCER = "revelu"
+_HEAD = "head_"
 
 # What of the metadata says whether fresh queries have vouched for a network, and in words.
 _MARK = "certified"
@@ -39,7 +42,7 @@ MAX_PRODUCT = 2**26
 
 
 def dump(
-    path: Path, arrays: Arrays, dtype: np.dtype, softmax: bool, frame: Frame | None = None
+    path: Path, arrays: Arrays, dtype: np.dtype, head: Link, frame: Frame | None = None
 ) -> None:
     """Write a graph, checked by onnx's own checker, in a frame where one is given.
 
@@ -56,7 +59,7 @@ def dump(
         raise FormatError(f"{path}: {n_bytes:,} bytes of weights, over {MAX_BYTES:,}")
     nodes, tensors, last = _layers(arrays, dtype)
     own = Frame("input", (d,), dtype, "output", dtype)
-    write_graph(path, nodes, tensors, last, k, dtype, softmax, frame, own, arrays.certified)
+    write_graph(path, nodes, tensors, last, k, dtype, head, frame, own, arrays.certified)
 
 
 def write_graph(
@@ -66,7 +69,7 @@ def write_graph(
     last: str,
     k: int,
     dtype: np.dtype,
-    softmax: bool,
+    head: Link,
     frame: Frame | None,
     own: Frame,
     certified: bool | None = None,
@@ -83,10 +86,7 @@ def write_graph(
     import onnx  # noqa: PLC0415
     from onnx import helper  # noqa: PLC0415
 
-    if softmax:
-        nodes.append(helper.make_node("Softmax", [last], ["output"], axis=1))
-    else:
-        nodes.append(helper.make_node("Identity", [last], ["output"]))
+    nodes += _head_nodes(head, last, tensors, dtype)
     if frame is not None:
         nodes = frame.put_around(nodes, tensors, dtype)
     inputs, outputs = (frame or own).declared(k)
@@ -98,10 +98,34 @@ def write_graph(
         opset_imports=[helper.make_opsetid("", OPSET)],
     )
     if certified is not None:
-        helper.set_model_props(model, {_MARK: "yes" if certified else "no"})
+        said = {"head": str(head)} if head.has_head else {}
+        helper.set_model_props(model, {_MARK: "yes" if certified else "no", **said})
         model.doc_string = _CERTIFIED if certified else _NOT_CERTIFIED
     onnx.checker.check_model(model)
     replace_file(path, model.SerializeToString())
+
+
+def _head_nodes(head: Link, last: str, tensors: list[Any], dtype: np.dtype) -> list[Any]:
+    """The nodes from the value ``last`` to ``output``, by the name of which a reader knows them."""
+    from onnx import helper, numpy_helper  # noqa: PLC0415
+
+    steps = (*head.form.steps, *(("Mul",) if head.scale != 1.0 else ())) or ("Identity",)
+    constants = {"Sub": 1.0, "Mul": head.scale}
+    nodes, value = [], last
+    for i, step in enumerate(steps):
+        inputs = [value]
+        if step in constants:
+            inputs.append(f"{_HEAD}{i}.constant")
+            tensors.append(numpy_helper.from_array(np.array(constants[step], dtype), inputs[-1]))
+        value = "output" if i == len(steps) - 1 else f"{_HEAD}{i}"
+        over = {"axis": 1} if step in {"Softmax", "LogSoftmax"} else {}
+        nodes.append(helper.make_node(step, inputs, [value], name=f"{_HEAD}{i}", **over))
+    return nodes
+
+
+def is_of_head(node: Any, model: Any) -> bool:
+    """Whether a node of a file that revelu wrote belongs to its head."""
+    return bool(model.producer_name == _PRODUCER and node.name.startswith(_HEAD))
 
 
 def _layers(arrays: Arrays, dtype: np.dtype) -> tuple[list[Any], list[Any], str]:
@@ -143,7 +167,7 @@ def _layers(arrays: Arrays, dtype: np.dtype) -> tuple[list[Any], list[Any], str]
 
 
 def load(path: Path) -> Arrays:
-    """Read a graph; a final softmax is left off, the logits stay.
+    """Read a graph; a final softmax, or what undoes a link, is left off.
 
     Raises
     ------
@@ -167,7 +191,10 @@ def load(path: Path) -> Arrays:
             )
         reader = _Reader(path, constants, inputs[0])
         for node in graph.node:
-            reader.read(node)
+            if is_of_head(node, model):
+                reader.pass_on(node)
+            else:
+                reader.read(node)
         return reader.arrays(graph.output[0].name)._replace(certified=certified_of(model))
 
 
@@ -305,6 +332,10 @@ class _Reader:
         ):
             raise FormatError(f"{self.path}: cannot read a node of type {node.op_type} here")
         self.values[node.output[0]] = read(node, attributes)
+
+    def pass_on(self, node: Any) -> None:
+        """Take the value behind a node for the one before it."""
+        self.values[node.output[0]] = self.values.get(node.input[0], [])
 
     def arrays(self, output: str) -> Arrays:
         """Give what was read as arrays; the output is one term, or one and a skip."""

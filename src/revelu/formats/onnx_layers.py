@@ -15,7 +15,15 @@ from numpy.typing import DTypeLike
 from revelu.errors import FormatError
 from revelu.formats.arrays import naming_damage
 from revelu.formats.nodes import Node
-from revelu.formats.onnx import MAX_BYTES, Frame, certified_of, read_model, write_graph
+from revelu.formats.onnx import (
+    MAX_BYTES,
+    Frame,
+    certified_of,
+    is_of_head,
+    read_model,
+    write_graph,
+)
+from revelu.numerics.links import NONE, Link
 
 __all__ = ["dump_nodes", "read_nodes"]
 
@@ -30,7 +38,7 @@ def dump_nodes(
     row: tuple[int, ...],
     k: int,
     dtype: DTypeLike,
-    softmax: bool = False,
+    head: Link = NONE,
     frame: Frame | None = None,
     certified: bool | None = None,
 ) -> None:
@@ -43,8 +51,8 @@ def dump_nodes(
     k : int
         Number of outputs.
     dtype : float32 or float64
-    softmax : bool
-        End in a softmax.
+    head : Link
+        End in what it undoes.
     frame : Frame, optional
         Names, shapes and types of input and output.
     certified : bool, optional
@@ -79,13 +87,13 @@ def dump_nodes(
         )
         value = f"layer_{i}"
     own = Frame("input", row, kind, "output", kind)
-    write_graph(path, graph, tensors, value, k, kind, softmax, frame, own, certified)
+    write_graph(path, graph, tensors, value, k, kind, head, frame, own, certified)
 
 
 def read_nodes(path: Path) -> tuple[tuple[int, ...], list[Node], bool | None] | None:
     """Read a chain of such layers, with the shape of an input; None of plain dense ones.
 
-    Behind them stands whether they are certified.  A final softmax is left off, the logits stay.
+    Behind them stands whether they are certified.  A final softmax, or another head, is left off.
 
     Raises
     ------
@@ -108,7 +116,9 @@ def read_nodes(path: Path) -> tuple[tuple[int, ...], list[Node], bool | None] | 
             if one.name == value:
                 row = tuple(int(d.dim_value) for d in one.type.tensor_type.shape.dim[1:])
         for node in graph.node:
-            if node.input[0] != value or node.op_type not in {*_KINDS, *_PASSED}:
+            if node.input[0] != value or not (
+                node.op_type in {*_KINDS, *_PASSED} or is_of_head(node, model)
+            ):
                 raise FormatError(f"{path}: cannot read a node of type {node.op_type} here")
             value = node.output[0]
             said = {a.name: helper.get_attribute_value(a) for a in node.attribute}

@@ -9,11 +9,12 @@ from revelu.errors import FormatError
 from revelu.extras import import_extra
 from revelu.formats.arrays import MAX_BYTES, Arrays, naming_damage, replace_file
 from revelu.formats.names import from_state, to_state
+from revelu.numerics.links import Link
 
 
-def dump(path: Path, arrays: Arrays, dtype: np.dtype, softmax: bool) -> None:
+def dump(path: Path, arrays: Arrays, dtype: np.dtype, head: Link) -> None:
     """Write a file."""
-    named = to_state(path, arrays, dtype, softmax)
+    named = to_state(path, arrays, dtype, head)
     said = {"format": "pt", "producer": "revelu"}
     if arrays.certified is not None:
         said["certified"] = "yes" if arrays.certified else "no"

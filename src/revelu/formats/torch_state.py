@@ -19,6 +19,7 @@ from revelu.errors import FormatError, UntrustedError
 from revelu.extras import import_extra
 from revelu.formats.arrays import MAX_BYTES, Arrays, naming_damage, replace_file
 from revelu.formats.names import from_state, to_state
+from revelu.numerics.links import Link
 
 # Most bytes of the pickle, which has some 200 for each tensor.
 _MAX_PICKLE = 2**20
@@ -33,10 +34,10 @@ _DICT = "collections OrderedDict"
 _TENSOR = "torch._utils _rebuild_tensor_v2"
 
 
-def dump(path: Path, arrays: Arrays, dtype: np.dtype, softmax: bool) -> None:
+def dump(path: Path, arrays: Arrays, dtype: np.dtype, head: Link) -> None:
     """Write a state dict, which ``revelu.adapters.torch_modules.ReluNetwork`` loads."""
     torch = library()
-    named = to_state(path, arrays, dtype, softmax)
+    named = to_state(path, arrays, dtype, head)
     buffer = io.BytesIO()
     torch.save({name: torch.tensor(array) for name, array in named.items()}, buffer)
     replace_file(path, buffer.getvalue())

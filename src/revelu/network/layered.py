@@ -12,6 +12,7 @@ from revelu.errors import FormatError, InputError
 from revelu.formats import Frame, Node, save_nodes
 from revelu.network.layers import Convolution, Dense, ImageShape, Layer, Pooling, Prelu, Relu
 from revelu.network.network import Network
+from revelu.numerics.links import NONE, Link
 from revelu.types import FloatArray, IntArray
 
 __all__ = ["LayeredNetwork"]
@@ -272,7 +273,7 @@ class LayeredNetwork(Network):
         path: str | PathLike[str],
         dtype: DTypeLike | None = None,
         *,
-        softmax: bool = False,
+        head: Link = NONE,
         frame: Frame | None = None,
     ) -> None:
         """Write the network to a file; the suffix decides the format.
@@ -283,8 +284,8 @@ class LayeredNetwork(Network):
             ONNX has the layers, other formats the rows of :meth:`to_dense`.
         dtype : float64 or float32, optional
             By default float64; float32 of an image's ONNX, whose runtime has no other convolutions.
-        softmax : bool
-            End in a softmax, in ONNX.
+        head : Link
+            End in what it undoes, in ONNX.
         frame : Frame, optional
             Names, shapes and types of input and output, in ONNX.
 
@@ -299,7 +300,7 @@ class LayeredNetwork(Network):
         usual = np.float32 if self.is_of_images else np.float64
         kind = np.dtype(usual if dtype is None else dtype)
         nodes = _nodes(self._layers, kind)
-        save_nodes(Path(path), nodes, self.row, self.dim_out, kind, softmax, frame, self.certified)
+        save_nodes(Path(path), nodes, self.row, self.dim_out, kind, head, frame, self.certified)
 
 
 def _nodes(layers: Sequence[Layer], dtype: np.dtype) -> list[Node]:

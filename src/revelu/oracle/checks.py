@@ -54,6 +54,8 @@ def checked_answer(
     batch: FloatArray,
     dim_out: int | None,
     where: tuple[int, int] | None = None,
+    *,
+    infinite: bool = False,
 ) -> FloatArray:
     """Give the answer to a batch (n, d) the shape (n, k).
 
@@ -67,6 +69,8 @@ def checked_answer(
         Number of outputs so far; None before the first answer.
     where : (row, round), optional
         The place of the batch among all queries.
+    infinite : bool
+        Answers may be infinite: exponentials overflow.
 
     Raises
     ------
@@ -76,8 +80,9 @@ def checked_answer(
     Y = as_columns(name, raw, len(batch))
     if dim_out is not None and Y.shape[1] != dim_out:
         raise TargetError(f"{name} answered {Y.shape[1]} outputs after {dim_out} before")
-    if not np.isfinite(Y).all():
-        row, column = (int(i) for i in np.argwhere(~np.isfinite(Y))[0])
+    wrong = np.isnan(Y) if infinite else ~np.isfinite(Y)
+    if wrong.any():
+        row, column = (int(i) for i in np.argwhere(wrong)[0])
         x = np.array2string(batch[row], precision=6, threshold=6, edgeitems=3)
         place = f"row {where[0] + row} of round {where[1]}, " if where else ""
         message = f"{name} answered {Y[row, column]} in output {column} to {place}x = {x}"

@@ -81,7 +81,9 @@ class Company:
         """
         (first, second), d = answers, self.oracle.dim_in
         apart = np.abs(second - first)
-        share = float((apart / growth[:, None] / np.where(size > 0, size, 1.0)).max())
+        # Terms are as large as their sum, which may be larger than others grow, as exponentials.
+        sizes = np.maximum(growth[:, None] * np.where(size > 0, size, 1.0), np.abs(first))
+        share = float((apart / sizes).max())
         limit, single = (self.repeats.rounding(n, d) for n in (self.numbers, Numbers("float32")))
         differ = share > limit
         if self.numbers.grid is not None:

@@ -205,7 +205,7 @@ class Journal:
         self._n_waiting -= n_rows
         self._n_replayed += n_rows
         Y = np.frombuffer(answer, dtype="<f8").astype(np.float64)
-        if not np.isfinite(Y).all():
+        if np.isnan(Y).any():
             raise FormatError(f"{self.path}: is damaged: an answer holds what was never written")
         return Y.reshape(n_rows, n_outputs)
 

@@ -1,20 +1,18 @@
 """The noise floor of a target's answers: the unit of every tolerance."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from revelu.errors import SaturatedError, TargetError
+from revelu.errors import InputError, SaturatedError, TargetError
+from revelu.numerics.links import NONE, Link
+from revelu.oracle.checks import checked_answer
 from revelu.oracle.company import Company, ask_more, root_mean_square
 from revelu.oracle.grid import Grid
 from revelu.oracle.labels import are_labels
-from revelu.oracle.log_ratios import (
-    SMALLEST_DIFFERENCE,
-    log_ratios,
-    smallest_with_digits,
-    softmax,
-)
+from revelu.oracle.link_search import LinkSearch, with_digits
+from revelu.oracle.log_ratios import SMALLEST_DIFFERENCE, smallest_with_digits
 from revelu.oracle.numbers import (
     Numbers,
     are_written_float32,
@@ -25,6 +23,9 @@ from revelu.oracle.oracle import Oracle
 from revelu.oracle.sentinels import Repeats
 from revelu.oracle.stencils import Stencils, growth_of
 from revelu.types import BoolArray, FloatArray, IntArray
+
+# Numbers of this size, and their inverses, do not overflow when squared and summed.
+_LARGEST = 1e140
 
 
 @dataclass(frozen=True)
@@ -52,9 +53,11 @@ class NoiseFloor:
     repeat_difference : float
         Largest difference between two answers to one row, relative to ``scale``.
     numbers : Numbers
-        What is answered, before log-ratios are taken.
-    of_log_ratios : bool
-        Whether the answers are probabilities, and all this is of their log-ratios.
+        What is answered, before a link is applied.
+    link : Link
+        What undoes the target's head; all this is of what is behind it.
+    sizes : ndarray
+        Root mean square of the answers themselves, where a link is applied to them.
     are_shares : bool
         Whether they lie between 0 and 1, and are not the probabilities of all classes.
     of_labels : bool
@@ -73,7 +76,8 @@ class NoiseFloor:
     curved: float
     repeat_difference: float
     numbers: Numbers
-    of_log_ratios: bool = False
+    link: Link = NONE
+    sizes: FloatArray = field(default_factory=lambda: np.zeros(0))
     are_shares: bool = False
     of_labels: bool = False
     drawn_anew: FloatArray | None = None
@@ -82,7 +86,7 @@ class NoiseFloor:
     @property
     def grid(self) -> Grid | None:
         """What rounded answers were rounded to; None of what is not rounded any more."""
-        is_rounded = self.law == "rounded" and not self.of_log_ratios
+        is_rounded = self.law == "rounded" and not self.link.has_head
         return self.numbers.grid if is_rounded else None
 
     def sigma(self, Y: FloatArray) -> FloatArray:
@@ -93,8 +97,8 @@ class NoiseFloor:
         Y : ndarray, shape (n, k)
         """
         if self.differs_by_answer:
-            P = softmax(np.column_stack([Y, np.zeros(len(Y))]))
-            return _of_log_ratios(P, self._of_probabilities(P))
+            P = self.link.head(Y)
+            return self.link.errors(P, self._of_heads(P))
         if self.grid is None:
             return self.errors
         # The target's own arithmetic is the floor where a spacing is tiny.
@@ -118,18 +122,22 @@ class NoiseFloor:
         share : float
             Standard error in units in the last place.
         """
-        return np.asarray(share * self.numbers.eps * np.abs(Y))
+        own = np.asarray(share * self.numbers.eps * np.abs(Y))
+        if not self.link.has_head or not np.isfinite(Y).all():
+            return own
+        P = self.link.head(Y)
+        return np.maximum(own, self.link.errors(P, share * self.numbers.eps * np.abs(P)))
 
     @property
     def answers(self) -> dict[str, Any]:
         """What an account says of the answers.
 
         ``law``; ``step``, the distance of neighbouring numbers at a typical answer; ``sigma``, its
-        standard error, that of a log-ratio where those are taken; ``by_batch``, by how much
+        standard error, that of a logit where those are taken; ``by_batch``, by how much
         answers to one row differ beside other rows at most, None where they differ anyway.  All
         are those of the worst output, and in its units.
         """
-        size = np.full(1, 0.5) if self.of_log_ratios else np.sqrt(2.0) * self.scale
+        size = self.sizes if self.link.has_head else np.sqrt(2.0) * self.scale
         grid, is_rounded = self.numbers.grid, self.law == "rounded"
         step = self.numbers.eps * size if grid is None else grid.spacing(size)
         apart = self.repeat_difference * float(self.scale.max())
@@ -142,31 +150,43 @@ class NoiseFloor:
 
     @property
     def differs_by_answer(self) -> bool:
-        """Whether log-ratios err by what the probabilities themselves do, each by its own."""
+        """Whether what is behind a link errs by what the answers themselves do, each by its own."""
         is_rounded = self.law == "rounded" and self.numbers.grid is not None
-        return self.of_log_ratios and (is_rounded or self.drawn_anew is not None)
+        return self.link.has_head and (is_rounded or self.drawn_anew is not None)
+
+    @property
+    def compares_answers(self) -> bool:
+        """Whether networks are held against the answers themselves, by their heads.
+
+        Where answers are coarse, what is behind a link has no error of one size.
+        """
+        return self.differs_by_answer
 
     @property
     def of_answers(self) -> "NoiseFloor":
-        """The floor of noisy probabilities themselves; of all other answers this one."""
-        if self.drawn_anew is None:
+        """The floor of the answers themselves where those are compared; else this one."""
+        if not self.compares_answers:
             return self
+        if self.drawn_anew is None:
+            sizes = np.where(self.sizes > 0.0, self.sizes, 1.0)
+            nu, own = self.numbers.error(sizes) / sizes, np.zeros(len(sizes))
+            return replace(self, nu=nu, scale=sizes / np.sqrt(2.0), spread=own, link=NONE)
         n = len(self.drawn_anew)
         return replace(
             self,
             nu=self.drawn_anew * np.sqrt(2.0),
             scale=np.full(n, 0.5),
             spread=np.zeros(n),
-            of_log_ratios=False,
+            link=NONE,
             are_shares=True,
             drawn_anew=None,
         )
 
-    def _of_probabilities(self, P: FloatArray) -> FloatArray:
-        """Standard errors of probabilities, shape (n, k + 1)."""
-        if self.drawn_anew is not None or self.numbers.grid is None:
-            return np.broadcast_to(np.asarray(self.drawn_anew), P.shape)
-        return self.numbers.grid.rounding_error(P)
+    def _of_heads(self, P: FloatArray) -> FloatArray:
+        """Standard errors of answers ``P``, same shape."""
+        if self.drawn_anew is not None:
+            return np.broadcast_to(self.drawn_anew, P.shape)
+        return self.numbers.error(P)
 
     @staticmethod
     def growth(X: FloatArray) -> FloatArray:
@@ -284,6 +304,7 @@ def measure_noise(
     seed: int | np.random.SeedSequence,
     stencils: Stencils = Stencils(),  # noqa: B008 - frozen
     repeats: Repeats = Repeats(),  # noqa: B008 - frozen
+    links: LinkSearch = LinkSearch(),  # noqa: B008 - frozen
 ) -> NoiseFloor:
     """Measure the noise floor with 64 queries in two rounds: 56 inputs, and eight asked again.
 
@@ -292,9 +313,9 @@ def measure_noise(
     What is computed in few digits errs by more or less with the rows of its batch: the 140 are
     one, 20 of them are asked in another, and eight of these alone, 232 queries in all.  From then
     on the oracle asks no larger batch, whose errors nobody has measured.
-    Where the answers turn out to be probabilities, the oracle is switched to
-    log-ratios, and the floor is that of the log-ratios.  Where they are decimals of float32
-    numbers, it is switched to those numbers.
+    Where the answers are behind a head, as probabilities are, the oracle is switched to what is
+    behind it, and the floor is that of the latter; where ranges leave that open, 120 more are
+    asked.  Where answers are decimals of float32 numbers, it is switched to those numbers.
 
     Parameters
     ----------
@@ -303,6 +324,8 @@ def measure_noise(
         Where to ask.
     repeats : Repeats
         How far two answers to one row may lie apart.
+    links : LinkSearch
+        How a link is looked for, where none was named.
 
     Raises
     ------
@@ -319,29 +342,32 @@ def measure_noise(
     X = stencils.inputs(rng, oracle.dim_in, oracle.box)
     again = stencils.again
     growth = stencils.growth(X, oracle.box)
-    answered, answered_again, numbers = _asked_twice(oracle, X, again, repeats)
+    oracle.takes_infinite = True
+    answered, answered_again, again, numbers = _asked_twice(oracle, X, again, repeats)
     company = Company(oracle, numbers, repeats)
-    size = root_mean_square(answered / growth[:, None])
+    # Of what overflows nothing can be squared.
+    fits = _fit(answered)
+    size = root_mean_square(answered[fits] / growth[fits, None])
     batches = (X[again], answered_again), (X[again], answered_again)
     by_batch = company.decides((answered[again], answered_again), growth[again], size, batches)
     of_labels = answered.shape[1] == 1 and are_labels(answered)
-    Y, Y_again, smallest = answered, answered_again, np.zeros(1)
-    # Rows with a single 1 are probabilities as well, where they are certain.
-    if not of_labels and numbers.are_probabilities(Y).all() and (Y[0] != Y).any():
-        oracle.takes_log_ratios = True
-        smallest = smallest_with_digits(Y, numbers.format, numbers.rounding)
-        oracle.smallest_probability = smallest
-        apart = float(np.abs(answered_again - answered[again]).max())
-        if numbers.grid is None and apart > repeats.rounding(numbers, oracle.dim_in):
-            return _of_noisy_probabilities(oracle, stencils, rng, X, answered, numbers, apart)
-        Y, Y_again = log_ratios(Y, smallest), log_ratios(Y_again, smallest)
+    link = NONE if of_labels else _link(oracle, links, rng, stencils.grouped(answered), numbers)
+    oracle.takes_infinite = link.overflows
+    if not (fits.all() or link.overflows):
+        _refuse_sizes(oracle.name, X, answered)
+    link = oracle.link = with_digits(link, answered, numbers)
+    apart = float(np.abs(answered_again - answered[again]).max())
+    far = apart > repeats.rounding(numbers, oracle.dim_in)
+    if link.name == "softmax" and numbers.grid is None and far:
+        return _of_noisy_probabilities(oracle, stencils, rng, X, answered, numbers, apart)
+    Y, Y_again = link.inverse(answered), link.inverse(answered_again)
     alive = np.asarray(np.isfinite(stencils.grouped(Y)).all(axis=(1, 2)))
     if not alive.any():
-        raise _saturated_everywhere(oracle, answered, smallest)
+        raise _saturated_everywhere(oracle, answered)
     lifted = stencils.grouped(Y / growth[:, None])[alive]
     scale = np.sqrt((lifted**2).mean(axis=(0, 1)))
     unit = np.where(scale > 0, scale, 1.0)
-    is_finite = alive[again // stencils.n_points]
+    is_finite = alive[again // stencils.n_points] & np.isfinite(Y_again).all(axis=1)
     differences = (Y_again[is_finite] - Y[again][is_finite]) / growth[again][is_finite, None]
     repeat_difference = float(np.abs(differences / unit).max(initial=0.0))
     is_random = repeat_difference > repeats.rounding(numbers, oracle.dim_in)
@@ -364,11 +390,11 @@ def measure_noise(
             # What neurons make that are rarely on few places show.
             spread = np.maximum(spread, stencils.spread(more.Y))
     nu = _relative_error(numbers, measured / unit, oracle.dim_in, stencils.places)
-    if oracle.takes_log_ratios:
-        nu = np.maximum(nu, _least_of_log_ratios(numbers, smallest) / unit)
+    if link.has_head:
+        nu = np.maximum(nu, _least_behind(link, numbers) / unit)
     if numbers.grid is not None and not is_random:
-        nu = _rounding_error(Y, answered, numbers.grid, growth) / unit
-        if numbers.is_half_precision and not oracle.takes_log_ratios:
+        nu = _rounding_error(link, Y, answered, numbers.grid, growth) / unit
+        if numbers.is_half_precision and not link.has_head:
             more = ask_more(oracle, stencils.more_of_half_precision, rng, company)
             computed = more.error(stencils, lifted, company) / unit
             law, nu = _of_half_precision(stencils, computed, nu)
@@ -381,8 +407,9 @@ def measure_noise(
         curved=stencils.fraction_curved(lifted, np.maximum(sigma, nu * scale)),
         repeat_difference=repeat_difference,
         numbers=numbers,
-        of_log_ratios=oracle.takes_log_ratios,
-        are_shares=bool(((Y >= 0.0) & (Y <= 1.0)).all()) and not oracle.takes_log_ratios,
+        link=link,
+        sizes=root_mean_square(np.where(np.isfinite(answered), answered, 0.0)),
+        are_shares=bool(((Y >= 0.0) & (Y <= 1.0)).all()) and not link.has_head,
         of_labels=of_labels,
         steady=stencils.fraction_steady(stencils.grouped(answered)),
     )
@@ -402,11 +429,45 @@ def _of_half_precision(
     return "half-precision", np.maximum(measured, rounding)
 
 
-def _least_of_log_ratios(numbers: Numbers, smallest: FloatArray) -> float:
-    """What logarithms of probabilities err by at least."""
-    # The logarithm of p errs by eps / p where p is 1 minus something.
-    is_difference = bool((smallest == SMALLEST_DIFFERENCE).any())
-    return numbers.eps / (SMALLEST_DIFFERENCE if is_difference else 1.0)
+def _link(
+    oracle: Oracle,
+    links: LinkSearch,
+    rng: np.random.Generator,
+    rows: FloatArray,
+    numbers: Numbers,
+) -> Link:
+    """The link that was named, if such answers can be behind it, or else the one that is found."""
+    told = oracle.told_link
+    if told is None:
+        with oracle.as_answered():
+            return links.find(oracle, rng, rows, numbers)
+    Y = rows.reshape(-1, rows.shape[2])
+    outside = ~told.holds(Y)
+    if told.contrast and Y.shape[1] < 2:
+        raise InputError(f"link {told} is of several outputs, and {oracle.name} has one")
+    if outside.any():
+        answer = Y[outside.argmax()]
+        wrong = answer[~told.holds(answer[:, None])][0]
+        low, high = (told.scale * end for end in (told.form.low, told.form.high))
+        raise InputError(
+            f"link {told}: answers lie between {low:g} and {high:g}, and {oracle.name} has "
+            f"answered {wrong:g}"
+        )
+    return told
+
+
+def _least_behind(link: Link, numbers: Numbers) -> float:
+    """What is behind a link errs by at least, where a head is steepest or flattest."""
+    form, worst = link.form, 1.0
+    for end, at in ((form.low, link.low), (form.high, link.high)):
+        if np.isfinite(end):
+            # A number keeps its own digits next to 0, if it was not computed as a difference.
+            u = np.asarray(at, dtype=np.float64)
+            size = np.where((end == 0.0) & (u < SMALLEST_DIFFERENCE), np.abs(u), 1.0)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                loss = np.abs(form.slope(u)) * size
+            worst = max(worst, float(np.where(np.isfinite(loss), loss, 0.0).max()))
+    return numbers.eps * worst
 
 
 def _saturated(
@@ -419,13 +480,18 @@ def _saturated(
     )
 
 
-def _saturated_everywhere(
-    oracle: Oracle, answered: FloatArray, smallest: FloatArray
-) -> SaturatedError:
+def _saturated_everywhere(oracle: Oracle, answered: FloatArray) -> SaturatedError:
     """What to raise where no input gave numbers that can be used; rounding may be why."""
-    grid = _decimal_places(answered) if oracle.takes_log_ratios else None
+    link = oracle.link
+    if link.has_head and link.name != "softmax":
+        return SaturatedError(
+            f"{oracle.name} is saturated: at every input seen an answer lies next to an end of "
+            f"its range, where {link.form.given} have no digits; say by a domain where it varies "
+            "(--like DATA), or take answers as they are (--link none)"
+        )
+    grid = _decimal_places(answered) if link.has_head else None
     if grid is None:
-        return _saturated(oracle, smallest)
+        return _saturated(oracle, np.asarray(link.low))
     rounded_off = grid.spacing(np.zeros(1)) / 2.0
     return _saturated(oracle, rounded_off, f"which rounding to {grid} makes 0")
 
@@ -475,8 +541,8 @@ def _of_noisy_probabilities(
         X, radii = np.vstack([X, others]), np.append(radii, np.ones(len(others)))
     errors = _scatter_of_probabilities(stencils, answered[radii < stencils.near])
     smallest = np.maximum(smallest_with_digits(answered, numbers.format), told * errors)
-    oracle.smallest_probability = smallest
-    Y = log_ratios(answered, smallest)
+    link = oracle.link = oracle.link.within(smallest, np.inf)
+    Y = link.inverse(answered)
     told_apart = np.isfinite(Y).all(axis=1)
     if not told_apart.any():
         raise _saturated(oracle, smallest, "which noise hides")
@@ -484,7 +550,7 @@ def _of_noisy_probabilities(
     growth, Y, P = growth[told_apart, None], Y[told_apart], answered[told_apart]
     scale = np.sqrt(((Y / growth) ** 2).mean(axis=0))
     unit = np.where(scale > 0, scale, 1.0)
-    error = np.sqrt(((_of_log_ratios(P, errors) / growth) ** 2).mean(axis=0))
+    error = np.sqrt(((link.errors(P, errors) / growth) ** 2).mean(axis=0))
     gaussian = radii[told_apart] == 1.0
     return NoiseFloor(
         law="random",
@@ -494,7 +560,8 @@ def _of_noisy_probabilities(
         curved=0.0,
         repeat_difference=repeat_difference,
         numbers=numbers,
-        of_log_ratios=True,
+        link=link,
+        sizes=np.full(len(errors), 0.5),
         drawn_anew=errors,
     )
 
@@ -515,41 +582,37 @@ def _scatter_of_probabilities(
     return np.asarray(np.maximum(errors, np.sqrt(mean_square)))
 
 
-def _of_log_ratios(P: FloatArray, errors: FloatArray) -> FloatArray:
-    """Standard errors of ``log(p_i / p_last)``, (n, k): those of the two probabilities' logarithms.
-
-    Parameters
-    ----------
-    P : ndarray, shape (n, k + 1)
-    errors : ndarray, shape (k + 1,) or (n, k + 1)
-        Of the probabilities.
-    """
-    relative = errors / np.where(P > 0, P, 1.0)
-    return np.asarray(np.hypot(relative[:, :-1], relative[:, -1:]))
-
-
 def _asked_twice(
     oracle: Oracle, X: FloatArray, again: IntArray, repeats: Repeats
-) -> tuple[FloatArray, FloatArray, Numbers]:
-    """Answers at ``X``, at some of it again, and what numbers they are; these are watched."""
+) -> tuple[FloatArray, FloatArray, IntArray, Numbers]:
+    """Answers at ``X``, and at some of it again, which is watched; which, and what numbers."""
     with oracle.phase("noise"), oracle.as_answered():
         answered = oracle(X)
         answered_again = oracle(X[again])
     if are_written_float32(answered):
         oracle.takes_float32 = True
         answered, answered_again = nearest_float32(answered), nearest_float32(answered_again)
-    numbers = read_numbers(answered)
-    _check_size(oracle.name, answered)
+    fits = _fit(answered)
+    kept = fits[again] & _fit(answered_again)
+    size = float(np.abs(answered[fits]).max(initial=0.0))
+    if not kept.any() or 0.0 < size < 1.0 / _LARGEST:
+        _refuse_sizes(oracle.name, X, answered)
+    numbers = read_numbers(answered[fits])
+    again, answered_again = again[kept], answered_again[kept]
     oracle.watch(repeats.sentinels(X[again], answered[again], answered_again, numbers))
-    return answered, answered_again, numbers
+    return answered, answered_again, again, numbers
 
 
-def _check_size(name: str, Y: FloatArray, largest: float = 1e140) -> None:
-    """Refuse answers that overflow, they or their inverses, when squared and summed."""
-    size = float(np.abs(Y).max())
-    if size > largest or (size > 0.0 and 1.0 / size > largest):
-        flow = "overflow" if size > 1.0 else "underflow"
-        raise TargetError(f"{name} answers numbers of size {size:.1g}: their squares {flow}")
+def _fit(Y: FloatArray) -> BoolArray:
+    """Tell which rows of answers, (n, k) -> (n,), do not overflow when squared and summed."""
+    return np.asarray((np.abs(Y) <= _LARGEST).all(axis=1))
+
+
+def _refuse_sizes(name: str, X: FloatArray, answered: FloatArray) -> None:
+    """Raise TargetError for answers that are infinite, or whose squares are, or are nothing."""
+    size = float(np.abs(checked_answer(name, answered, X, None)).max())
+    flow = "overflow" if size > 1.0 else "underflow"
+    raise TargetError(f"{name} answers numbers of size {size:.1g}: their squares {flow}")
 
 
 def _relative_error(numbers: Numbers, measured: FloatArray, d: int, places: float) -> FloatArray:
@@ -562,14 +625,12 @@ def _relative_error(numbers: Numbers, measured: FloatArray, d: int, places: floa
 
 
 def _rounding_error(
-    Y: FloatArray, answered: FloatArray, grid: Grid, growth: FloatArray
+    link: Link, Y: FloatArray, answered: FloatArray, grid: Grid, growth: FloatArray
 ) -> FloatArray:
     """Standard error by output of lifted answers that lie on a grid.
 
     Of log-ratios, ``log(p_i / p_last)``, it is that of both probabilities.
     """
-    error = grid.rounding_error(answered)
-    if Y.shape != answered.shape:
-        error = _of_log_ratios(answered, error)
+    error = link.errors(answered, grid.rounding_error(answered))
     finite = np.isfinite(Y).all(axis=1)
     return np.asarray(np.sqrt(np.mean((error / growth[:, None])[finite] ** 2, axis=0)))

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from revelu.errors import InputError, LimitReachedError, ReveluError, TargetError, UnansweredError
+from revelu.numerics.links import NONE, Link
 from revelu.oracle.arguments import is_interval, is_positive, whole_number
 from revelu.oracle.asking import Answer, ask_batches, ask_one, naming_failures, request_sizes
 from revelu.oracle.checks import checked_answer, checked_inputs
@@ -21,7 +22,6 @@ from revelu.oracle.journal import Journal
 from revelu.oracle.labels import ClassNames, LabelTally
 from revelu.oracle.ledger import PHASES, Ledger
 from revelu.oracle.limits import with_advice
-from revelu.oracle.log_ratios import SMALLEST, log_ratios
 from revelu.oracle.numbers import nearest_float32
 from revelu.oracle.sentinels import Sentinels
 from revelu.types import FloatArray
@@ -76,8 +76,15 @@ class Oracle:
     classes : sequence of str
         Names of classes that are answered, in their order.
 
+    link : str
+        What undoes the target's head, as :meth:`Link.named` takes it; ``auto`` looks for it.
+
     Attributes
     ----------
+    told_link : Link or None
+        What was named.
+    link : Link
+        What is applied to answers from now on.
     is_waiting : bool
         Whether a question is with the target.
     n_answered : int
@@ -121,6 +128,7 @@ class Oracle:
         client: Any = None,
         image: tuple[int, int, int] | None = None,
         classes: Sequence[str] = (),
+        link: str = "auto",
     ) -> None:
         if not callable(ask):
             raise InputError(f"a target must be callable, got {type(ask).__name__}")
@@ -146,8 +154,10 @@ class Oracle:
         self.listener: Listener | None = None
         # Answers that are decimals of float32 numbers are taken for those.
         self.takes_float32 = False
-        self.takes_log_ratios = False
-        self.smallest_probability: FloatArray | float = SMALLEST
+        self.told_link = None if link == "auto" else Link.named(link)
+        self.link = NONE
+        # Exponentials overflow.
+        self.takes_infinite = False
         self._dim_out: int | None = None
         self._inside: FloatArray | None = None
         self.tally, self.names = LabelTally(), ClassNames(classes)
@@ -289,7 +299,7 @@ class Oracle:
 
     @property
     def dim_out(self) -> int:
-        """Number of outputs (of log-ratios, where they are taken); known from an answer on.
+        """Number of outputs of the network behind the link; known from an answer on.
 
         Raises
         ------
@@ -298,7 +308,7 @@ class Oracle:
         """
         if self._dim_out is None:
             raise InputError("dim_out is known once a query has been answered")
-        return self._dim_out - self.takes_log_ratios
+        return self._dim_out - self.link.contrast
 
     @property
     def n_queries(self) -> int:
@@ -390,12 +400,12 @@ class Oracle:
 
     @contextmanager
     def as_answered(self) -> Iterator[None]:
-        """Give probabilities as they are, where otherwise log-ratios are taken."""
-        before, self.takes_log_ratios = self.takes_log_ratios, False
+        """Give answers as they are, where otherwise a link is applied."""
+        before, self.link = self.link, NONE
         try:
             yield
         finally:
-            self.takes_log_ratios = before
+            self.link = before
 
     def __call__(self, X: ArrayLike) -> FloatArray:
         """Ask one round of queries.
@@ -420,8 +430,8 @@ class Oracle:
 
         Notes
         -----
-        Where log-ratios are taken, a probability that has underflowed gives an
-        infinite answer: the target is *saturated* there and says nothing.
+        Behind a link, an answer that has lost its digits, as a probability that has underflowed,
+        is infinite: the target is *saturated* there and says nothing.
         """
         return self._answers(self._placed(checked_inputs(X, self.dim_in, self.box, "queries")))
 
@@ -472,8 +482,8 @@ class Oracle:
         return self.as_taken(nearest_float32(Y) if self.takes_float32 else Y)
 
     def as_taken(self, Y: FloatArray) -> FloatArray:
-        """What is given for answers ``(n, k)``: their log-ratios, where those are taken."""
-        return log_ratios(Y, self.smallest_probability) if self.takes_log_ratios else Y
+        """What is given for answers ``(n, k)``: what is behind the link."""
+        return self.link.inverse(Y)
 
     def _placed(self, X: FloatArray) -> FloatArray:
         """What the target is asked for queries."""
@@ -521,7 +531,7 @@ class Oracle:
             with self._booked_as_sent():
                 raw = ask_one(self._ask, batch, self.executor)
             raw = self.names.coded(raw, len(batch), self.journal)
-            Ys.append(checked_answer(self.name, raw, batch, None))
+            Ys.append(checked_answer(self.name, raw, batch, None, infinite=self.takes_infinite))
         Y = np.concatenate(Ys)
         if self.journal is not None:
             self.journal.add(X, self._phase, Y, replayed=False)
@@ -585,6 +595,7 @@ class Oracle:
                 batch,
                 self._dim_out,
                 where,
+                infinite=self.takes_infinite,
             )
         except TargetError:
             if self.journal is not None:

@@ -5,6 +5,7 @@ from contextlib import AbstractContextManager
 import numpy as np
 
 from revelu.network import Network
+from revelu.numerics.links import Link
 from revelu.oracle import Oracle
 from revelu.probe.box import Box
 from revelu.recover.method import Layer
@@ -35,9 +36,9 @@ class OracleInBox:
         return self.oracle.n_queries
 
     @property
-    def takes_log_ratios(self) -> bool:
-        """Whether answers are log-ratios of probabilities."""
-        return self.oracle.takes_log_ratios
+    def link(self) -> Link:
+        """What is applied to the target's answers."""
+        return self.oracle.link
 
     def round(self) -> AbstractContextManager[None]:
         """Count the calls made inside as one round."""

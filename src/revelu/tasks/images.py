@@ -21,7 +21,7 @@ def found_image(oracle: Oracle, noise: NoiseFloor, rng: np.random.Generator) -> 
     is_float64 = noise.law == "float64"
     is_rough = Law.of(noise) not in SharedWeights.answers and not is_float64
     is_told = oracle.image is not None or oracle.domain is not None or oracle.box is not None
-    if is_told or is_rough or oracle.dim_in < ImageGrid.fewest or noise.of_log_ratios:
+    if is_told or is_rough or oracle.dim_in < ImageGrid.fewest or noise.link.has_head:
         return None
     if is_float64 and not noise.is_exact:
         noise = PixelNoise().measured(oracle, noise, Image((1, 1, oracle.dim_in)), rng)

@@ -81,7 +81,7 @@ class ReportData:
             return {**figures, "note": f"no further queries for pictures: {error}"}
         if network is not None:
             network = network_in_coordinates(network, oracle.domain)
-        if network is not None and oracle.takes_log_ratios:
+        if network is not None and oracle.link.contrast:
             network = to_log_ratios(network)
         line = {"t": self._numbers(t), "target": self._columns(along)}
         line |= {"recovered": None, "kinks": []}

@@ -36,6 +36,7 @@ def verify(
     max_seconds: float | None = None,
     domain: Domain | None = None,
     inputs: Any = None,
+    link: str = "auto",
 ) -> Recovery:
     """Certify a network against a target, by fresh queries alone.
 
@@ -54,7 +55,7 @@ def verify(
         Number of inputs, where the target does not say: the network's otherwise.
     inputs : array_like, shape (n, d), optional
         Inputs that matter to you, which must agree, too.
-    target, budget, executor, progress, trust, max_seconds, domain
+    target, budget, executor, progress, trust, max_seconds, domain, link
         As of :func:`revelu.extract`.
 
     Returns
@@ -92,6 +93,7 @@ def verify(
         executor=executor,
         max_seconds=max_seconds,
         domain=domain,
+        link=link,
     )
     if oracle.dim_target != network.dim_in:
         raise InputError(f"the network has {network.dim_in} inputs, the target {oracle.dim_target}")
@@ -112,14 +114,15 @@ def _verified(job: CertifyingJob, network: Network) -> Recovery:
         said = (noise.reason,)
         return replace(given, status=noise.status, evidence=said, answers=noise.answers)
     given = replace(given, answers=noise.answers)
-    n_outputs = oracle.dim_out + oracle.takes_log_ratios
+    link = oracle.link
+    n_outputs = oracle.dim_out + link.contrast
     if n_outputs != network.dim_out:
         raise InputError(f"the network has {network.dim_out} outputs, the target {n_outputs}")
     refused = refusal(noise)
     if refused is not None:
         return replace(given, status=refused.status, evidence=(refused.reason,))
     compared = network_in_coordinates(network, oracle.domain)
-    compared = to_log_ratios(compared) if oracle.takes_log_ratios else compared
+    compared = to_log_ratios(compared) if link.contrast else compared
     verdict = job.verify(compared, noise)
     if verdict.status is Status.UNVERIFIED:
         verdict = job.settle(compared, noise) or verdict
@@ -127,17 +130,16 @@ def _verified(job: CertifyingJob, network: Network) -> Recovery:
     if verdict.status is Status.UNVERIFIED:
         evidence = ("fresh queries disagree with the network: it is not the target's",)
     warnings = () if verdict.status is Status.RECOVERED else _unread(network, oracle.domain)
-    if oracle.takes_log_ratios:
-        note = "the answers are probabilities: logits are compared up to a common shift"
-        warnings = (*warnings, note)
+    if link.has_head:
+        warnings = (*warnings, link.said("compared"))
     found = replace(
         given,
         status=verdict.status,
         certificate=verdict.certificate,
         evidence=evidence,
         warnings=warnings,
-        is_classifier=oracle.takes_log_ratios,
-        details={"probabilities": oracle.takes_log_ratios},
+        link=link,
+        details={"probabilities": link.name == "softmax"},
         domain=oracle.where,
         held={} if oracle.domain is None else oracle.domain.held,
     )

@@ -615,9 +615,10 @@ class RoughLayersSearch(Search):
         return self.oracle.dim_in if self.paid.subspace is None else self.paid.subspace.dim
 
     def _answers(self, Z: FloatArray) -> FloatArray:
-        """Answers at those coordinates."""
+        """Answers at those coordinates; NaN where the target is saturated."""
         space = self.paid.subspace
-        return self.oracle(Z if space is None else space.points(Z))
+        Y = self.oracle(Z if space is None else space.points(Z))
+        return np.where(np.isfinite(Y), Y, np.nan)
 
     def _asked_below(self, n: int) -> tuple[FloatArray, FloatArray]:
         """Coordinates and answers, ``n`` at least; without a subspace those of all fits."""

@@ -46,7 +46,7 @@ class FitInBox(FitSearch):
         self.inside = OracleInBox(self.oracle, self.how.cube.bound)
         self.inside.dim_out = len(self.noise.unit)
         self.oracle = cast("Oracle", self.inside)
-        if self.oracle.takes_log_ratios:
+        if self.oracle.link.has_head:
             self.how = self.how.within(Answered(self._answers, self.how.cube))
         self.method = replace(self.method, from_lines=self.how)
 

@@ -104,7 +104,7 @@ class FitSearch(Search):
     obstacles: list[str] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
-        if self.oracle.takes_log_ratios:
+        if self.oracle.link.has_head:
             from_lines = self.method.from_lines.within(Answered(self._answers))
             self.method = replace(self.method, from_lines=from_lines)
 
@@ -369,12 +369,12 @@ class FitSearch(Search):
     @property
     def _is_stepped(self) -> bool:
         """Whether answers are log-ratios of rounded numbers: their steps look like jumps."""
-        return self.noise.of_log_ratios and self.noise.law == "rounded"
+        return self.noise.link.has_head and self.noise.law == "rounded"
 
     def _is_coarse(self) -> bool:
         """Whether answers have too few digits for rows along lines."""
         how = self.method
-        coarse = how.coarse_log_ratios if self.noise.of_log_ratios else how.coarse
+        coarse = how.coarse_log_ratios if self.noise.link.has_head else how.coarse
         return self.noise.typical_coarseness > coarse or self.noise.grid is not None
 
     def _explain(self, samples: Samples, start: Network | None) -> None:
@@ -568,7 +568,7 @@ class FitSearch(Search):
     def _sizes(self) -> Sizes:
         d = self.oracle.dim_in if self.subspace is None else self.subspace.dim
         # Log-ratios of few digits take more equations in the end than neuron by neuron spares.
-        slow = 0.0 if self.noise.of_log_ratios else Sizes.slow
+        slow = 0.0 if self.noise.link.has_head else Sizes.slow
         return Sizes(d, self.oracle.dim_out, slow=slow)
 
     def _ask(self, n: int) -> Samples:

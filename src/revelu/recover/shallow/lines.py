@@ -182,4 +182,4 @@ def _is_worse(new: Network, old: Network, X: FloatArray, Y: FloatArray, noise: N
 
 def reach(oracle: Oracle, line: Line) -> tuple[float, float]:
     """How far along a line the target answers, each way: for ever, but for log-ratios."""
-    return answered_reach(oracle, line) if oracle.takes_log_ratios else (-np.inf, np.inf)
+    return answered_reach(oracle, line) if oracle.link.has_head else (-np.inf, np.inf)

@@ -19,6 +19,7 @@ from revelu.errors import (
     SaturatedError,
     TargetError,
 )
+from revelu.numerics.links import NONE, SOFTMAX, Link
 from revelu.numerics.threads import in_one_thread
 from revelu.oracle import Ask, Domain, NoiseFloor, Oracle, degrade, measure_noise
 from revelu.oracle.column_names import NamedRows
@@ -55,6 +56,7 @@ def audit(
     domain: Domain | None = None,
     remote: bool = False,
     rate: str | None = None,
+    link: str = "auto",
     every_row: bool = False,
 ) -> Audit:
     """Find out what a target gives away under each defence.
@@ -84,7 +86,7 @@ def audit(
         its time depends on the machine.
     every_row : bool
         Attack the answers behind each defence, also where coarser ones have told.
-    target, budget, seed, executor, progress, dim_in, trust, domain, remote, rate
+    target, budget, seed, executor, progress, dim_in, trust, domain, remote, rate, link
         As of :func:`revelu.extract`.
 
     Returns
@@ -123,6 +125,7 @@ def audit(
         domain=domain,
         remote=remote,
         rate=rate,
+        link=link,
     )
     given = given_inputs(inputs, oracle)
     oracle.declare(command="audit", seed=int(seed))
@@ -213,7 +216,7 @@ class _Audit:
         try:
             end = End(*self._measure())
             # A target that is saturated everywhere is so with probabilities.
-            self._ask_reference(probabilities=end.noise is None or end.noise.of_log_ratios)
+            self._ask_reference(SOFTMAX if end.noise is None else end.noise.link)
             for place in in_turn(self.all):
                 if self.rows and self._is_over():
                     break
@@ -285,9 +288,9 @@ class _Audit:
         except (SaturatedError, DependsOnBatchError) as error:
             return None, f"{error}"
         finally:
-            self.oracle.takes_log_ratios = False
+            self.oracle.link = NONE
 
-    def _ask_reference(self, *, probabilities: bool) -> None:
+    def _ask_reference(self, link: Link) -> None:
         n, left = self.n_reference, self.oracle.remaining
         if left is not None:
             n = max(min(n, int(self.reference_share * left)), 16)
@@ -296,15 +299,16 @@ class _Audit:
         with self.oracle.phase("verify"), self.oracle.round():
             Y = self.oracle(X)
             given = None if self.inputs is None else self.oracle(self.inputs)
-        known, asked = Reference(X, Y, probabilities), [f"{n:,} inputs {self.oracle.where}"]
+        known, asked = Reference(X, Y, link), [f"{n:,} inputs {self.oracle.where}"]
         self.paid.keep(X, Y)
         of_users: Reference | None = None
         if self.inputs is not None and given is not None:
-            of_users = Reference(self.inputs, given, probabilities)
+            of_users = Reference(self.inputs, given, link)
             asked.append(f"the {len(given):,} inputs {self.source}")
         self.judge = Judge(
             known, of_users, tuple(asked), self.price, self.oracle.domain is not None
         )
+        probabilities = link.name == "softmax"
         self.all = defences(known.deviation, Y.shape[1], self.seed, probabilities=probabilities)
 
     def _try_again(self) -> None:
@@ -541,7 +545,7 @@ class _Audit:
 
     def _finished(self, end: End) -> Audit:
         # What is asked next, for pictures, is compared with a copy's logits.
-        self.oracle.takes_log_ratios = end.noise is not None and end.noise.of_log_ratios
+        self.oracle.link = NONE if end.noise is None else end.noise.link
         judge, domain, done = self.judge, self.oracle.domain, dict(self.rows)
         if judge is not None:
             done = told_by_coarser(done, self.all, judge, self._makes)

@@ -8,7 +8,8 @@ import numpy as np
 
 from revelu.certify.labels import predict_labels
 from revelu.network import Network
-from revelu.oracle import NoiseFloor, softmax
+from revelu.numerics.links import NONE, Link
+from revelu.oracle import NoiseFloor
 from revelu.oracle.labels import are_labels, as_labels
 from revelu.oracle.log_ratios import SMALLEST_DIFFERENCE
 from revelu.recovery import Result, Status
@@ -262,8 +263,8 @@ class Reference:
     ----------
     X : ndarray, shape (n, d)
     Y : ndarray, shape (n, k)
-    probabilities : bool
-        Whether the answers are such.
+    link : Link
+        What is between a copy and its answers.
     one_class : float
         Share of inputs from which on their commonest class is called the only one: who names that
         always is right as often.
@@ -271,7 +272,7 @@ class Reference:
 
     X: FloatArray
     Y: FloatArray
-    probabilities: bool = False
+    link: Link = NONE
     one_class: float = 0.99
 
     @property
@@ -281,7 +282,7 @@ class Reference:
 
     def answers_of(self, copy: Network, X: FloatArray) -> FloatArray:
         """Return what a copy answers: probabilities where the target does."""
-        return softmax(copy(X)) if self.probabilities else copy(X)
+        return self.link.answers(copy(X))
 
     def compare(
         self, copy: Network, classes: Sequence[float] = ()
@@ -358,7 +359,7 @@ class Reference:
     def is_silent(self, defence: Defence) -> bool:
         """Whether answers behind a defence are all one, or probabilities that have lost digits."""
         Y = defence.of(self.Y)
-        if defence.leaves == "top" and self.probabilities:
+        if defence.leaves == "top" and self.link.name == "softmax":
             return bool((1.0 - self.Y.max(axis=1) < SMALLEST_DIFFERENCE).all())
         return bool((Y[0] == Y).all())
 
@@ -395,9 +396,9 @@ def facts(
         return {"answers": f"not measured: {reason}", "shape": "unknown", "depth": "unknown"}
     if first is not None and first.of_steps and known is not None:
         said = {"shape": "steps: constant but for jumps", "depth": _depth(first)}
-        kind = "probabilities" if noise.of_log_ratios else "numbers"
+        kind = noise.link.form.given
         return {"answers": kind, **said, "precision": _levels(known.Y)}
-    kind = "probabilities" if noise.of_log_ratios else "numbers"
+    kind = noise.link.form.given
     seen = f"curves at {noise.curved:.0%} of the places seen"
     shape = (
         f"smooth: {seen}" if noise.is_smooth else f"piecewise linear, as far as was seen ({seen})"
@@ -406,7 +407,7 @@ def facts(
     error = float(noise.nu.max())
     return {
         "answers": kind,
-        "shape": f"{shape}, as logits" if noise.of_log_ratios else shape,
+        "shape": f"{shape}, as {noise.link.form.behind}" if noise.link.has_head else shape,
         "depth": _depth(first),
         "precision": f"{law}; an answer is good to about {error:.1g} of its size",
     }

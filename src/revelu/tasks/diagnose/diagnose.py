@@ -315,7 +315,7 @@ class _Examiner(Job):
             found,
             status=status,
             query_counts=counts,
-            probabilities=self.oracle.takes_log_ratios,
+            link=self.oracle.link,
             domain=self.oracle.where,
             warnings=tuple(self.notes),
         )

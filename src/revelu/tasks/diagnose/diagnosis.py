@@ -12,6 +12,7 @@ from revelu.network.arrangement import Arrangement
 from revelu.network.regularity import Condition, Regularity
 from revelu.network.separations import rooms
 from revelu.network.top_layers import TopLayers
+from revelu.numerics.links import NONE, Link
 from revelu.oracle import NoiseFloor
 from revelu.recovery import Result
 from revelu.tasks.diagnose.kind import Kind
@@ -111,8 +112,8 @@ class Diagnosis(Result):
     network : Network or None
         The weights, where they are known.
     perturbed : Perturbed or None
-    probabilities : bool
-        Whether the answers are probabilities, looked at as logits.
+    link : Link
+        What was applied to the answers, as logits are looked at of probabilities.
     kind : Kind or None
         Which kind of function the target is, as far as a few answers tell; None where it was not
         asked.
@@ -130,7 +131,7 @@ class Diagnosis(Result):
     query_counts: Mapping[str, float | None] = field(default_factory=dict)
     network: Network | None = None
     perturbed: Perturbed | None = None
-    probabilities: bool = False
+    link: Link = NONE
     kind: Kind | None = None
     domain: str = "of N(0, I)"
 
@@ -144,6 +145,11 @@ class Diagnosis(Result):
     def _regular(self) -> list[str]:
         return ["no delta" if self.delta is None else f"delta {self.delta:.2g}"]
 
+    @property
+    def probabilities(self) -> bool:
+        """Whether the answers are probabilities, looked at as logits."""
+        return self.link.name == "softmax"
+
     def fields(self) -> dict[str, Any]:
         """Return what an account says of a diagnosis."""
         network, noise, risk = self.network, self.noise, self.at_risk
@@ -152,6 +158,7 @@ class Diagnosis(Result):
             "architecture": None if network is None else list(network.architecture),
             "parameters": None if network is None else network.n_parameters,
             "softmax": self.probabilities,
+            "link": f"{self.link}",
             "domain": self.domain,
             "kind": None if self.kind is None else self.kind.fields(),
             "noise": None if noise is None else {"law": noise.law, "nu": float(noise.nu.max())},

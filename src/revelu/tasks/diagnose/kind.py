@@ -240,7 +240,7 @@ class KindSearch:
     def _along_pixels(self, shape: ImageShape) -> None:
         """Measure the floor where few neurons see: many hide it from general directions."""
         is_hidden = self.noise.law == "float64" and not self.noise.is_exact
-        if is_hidden and not self.noise.of_log_ratios:
+        if is_hidden and not self.noise.link.has_head:
             self.noise = PixelNoise().measured(self.oracle, self.noise, Image(shape), self.rng)
 
     def _on_segments(self) -> None:

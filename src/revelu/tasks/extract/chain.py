@@ -255,7 +255,7 @@ def _recovery(
             **({"layers": shown} if layers else {}),
             **({} if deeper is None else {"queries_before_depth": deeper}),
         },
-        saturated=noise.of_log_ratios
+        saturated=noise.link.has_head
         and best.why is Why.SATURATED
         and status is not Status.RECOVERED,
     )

@@ -172,7 +172,7 @@ def is_smooth(
     Those of float64 have the digits that lines need, and deep networks bend often.
     """
     oracle = job.oracle
-    if Law.of(noise) is Law.FLOAT64 or oracle.box is not None or oracle.takes_log_ratios:
+    if Law.of(noise) is Law.FLOAT64 or oracle.box is not None or oracle.link.has_head:
         return False
     rng = np.random.default_rng(job.new_seed())
     try:

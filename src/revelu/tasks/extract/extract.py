@@ -11,6 +11,7 @@ import numpy as np
 
 from revelu.errors import InputError, LimitReachedError, TargetError
 from revelu.network import from_log_ratios
+from revelu.numerics.links import Link
 from revelu.numerics.threads import in_one_thread
 from revelu.oracle import Domain, NoiseFloor, whole_number
 from revelu.oracle.company import BY_BATCH
@@ -78,6 +79,7 @@ def extract(
     remote: bool = False,
     rate: str | None = None,
     image: str | Sequence[int] | None = None,
+    link: str = "auto",
 ) -> Recovery:
     """Recover the ReLU network behind a black box, by queries alone.
 
@@ -140,6 +142,8 @@ def extract(
     image : str or sequence of int, optional
         Height, width and channels of inputs that are images, such as ``"28x28x1"``, where the
         target does not say so: then weights that are shared are looked for first.
+    link : str
+        What undoes the target's head, as :func:`revelu.open_oracle` takes it.
 
     Returns
     -------
@@ -184,6 +188,7 @@ def extract(
         remote=remote,
         rate=rate,
         image=image,
+        link=link,
     )
     if oracle.box is not None and labels:
         raise InputError("labels are asked for everywhere; inside a box they are not supported")
@@ -193,8 +198,8 @@ def extract(
     rows = given_rows(inputs, oracle)
     job = CertifyingJob(oracle, seed, progress, "extract", "revelu", checks, rows)
     recovery = job.finished(_run(job, method, polish=polish, elsewhere=elsewhere, labels=labels))
-    if oracle.takes_log_ratios and recovery.method != FromLabels.name:
-        recovery = _as_classifier(recovery)
+    if oracle.link.has_head and recovery.method != FromLabels.name:
+        recovery = _behind(recovery, oracle.link)
     if recovery.status is not Status.RECOVERED:
         # As what it is the same is the target for a reader, which it is not.
         kept = tuple(said.removesuffix(SAME_FUNCTION) for said in recovery.evidence)
@@ -277,7 +282,7 @@ def _from_labels(job: CertifyingJob) -> Recovery:
 def _along_pixels(job: CertifyingJob, noise: NoiseFloor) -> NoiseFloor:
     """The floor of an image model, where many neurons hide it from general directions."""
     oracle = job.oracle
-    is_hidden = noise.law == "float64" and not noise.is_exact and not noise.of_log_ratios
+    is_hidden = noise.law == "float64" and not noise.is_exact and not noise.link.has_head
     if oracle.image is None or not is_hidden:
         return noise
     try:
@@ -372,15 +377,19 @@ def _rows_that_differ(recovery: Recovery) -> str | None:
     )
 
 
-def _as_classifier(recovery: Recovery) -> Recovery:
-    """Log-ratios against the last class are logits whose last one is 0."""
-    note = "the answers are probabilities: logits are recovered up to a common shift"
-    is_found = recovery.network is not None or recovery.rejected is not None
+def _behind(recovery: Recovery, link: Link) -> Recovery:
+    """Say of what is behind a link that it is; of a contrast the last output is 0."""
+    network, rejected = recovery.network, recovery.rejected
+    is_found = network is not None or rejected is not None
+    if link.contrast:
+        network = network and from_log_ratios(network)
+        rejected = rejected and from_log_ratios(rejected)
+    note = link.said("recovered")
     return replace(
         recovery,
+        network=network,
+        rejected=rejected,
         warnings=(*recovery.warnings, note) if is_found else recovery.warnings,
-        network=recovery.network and from_log_ratios(recovery.network),
-        rejected=recovery.rejected and from_log_ratios(recovery.rejected),
-        is_classifier=True,
-        details={**recovery.details, "probabilities": True},
+        link=link,
+        details={**recovery.details, "probabilities": link.name == "softmax"},
     )

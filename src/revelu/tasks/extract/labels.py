@@ -107,7 +107,7 @@ def answers_labels(job: CertifyingJob, noise: NoiseFloor | Refusal, n: int = 256
     if oracle.box is not None:
         return not isinstance(noise, Refusal) and noise.of_labels
     if isinstance(noise, Refusal):
-        if not oracle.takes_log_ratios:
+        if oracle.link.name != "softmax":
             return False
     elif noise.of_labels or noise.varies(noise.spread).any():
         return noise.of_labels

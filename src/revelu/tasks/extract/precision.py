@@ -53,7 +53,7 @@ def refusal(noise: NoiseFloor, *, curved: float = 0.5, hopeless: float = 0.3) ->
             f"{noise.repeat_difference:.2g} of their size: more than a tenth of what varies"
         )
         return Refusal(Status.NOT_DETERMINISTIC, reason)
-    if noise.of_log_ratios:
+    if noise.link.name == "softmax":
         reason = (
             f"the answers are probabilities ({noise.numbers}) so near 0 and 1 that their "
             "rounding leaves too few digits of the logits; ask it for logits, or say by a "

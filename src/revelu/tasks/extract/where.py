@@ -50,7 +50,7 @@ def find_elsewhere(job: Job, noise: NoiseFloor | Refusal) -> Domain | None:
     # No seed is taken from those of the run: it asks what it asks without a search.
     rng = np.random.default_rng([stream("domain"), job.seed])
     refused = noise if isinstance(noise, Refusal) else refusal(noise)
-    if oracle.takes_log_ratios and refused is not None and refused.status is Status.UNVERIFIED:
+    if oracle.link.has_head and refused is not None and refused.status is Status.UNVERIFIED:
         return DecisionSearch().find(oracle, rng, job.tell)
     if isinstance(noise, Refusal):
         return None

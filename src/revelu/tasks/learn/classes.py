@@ -12,6 +12,7 @@ from revelu.formats.samples import CheckedChunk
 from revelu.network import Network
 from revelu.network.logits import from_log_ratios
 from revelu.network.simplify import simplify
+from revelu.numerics.links import Link
 from revelu.oracle import log_ratios
 from revelu.oracle.log_ratios import are_probabilities
 from revelu.recovery import Certificate, Recovery, Result, Status
@@ -135,7 +136,7 @@ def _together(found: Sequence[Recovery], X: FloatArray) -> Recovery:
         certificate=_worst(certificates) if len(certificates) == len(found) else None,
         evidence=tuple(dict.fromkeys(text for r in found for text in r.evidence)),
         warnings=(note, *dict.fromkeys(text for r in found for text in r.warnings)),
-        is_classifier=True,
+        link=Link.named("softmax"),
     )
 
 

@@ -1,0 +1,195 @@
+"""Which link undoes a target's head: after the right one answers are piecewise affine.
+
+Probabilities of all classes, and their logarithms, show themselves by their sums.  Of other heads
+the range proposes some, and short rows of points decide: where no kink lies between them, what is
+behind the right link is straight to the errors of the answers, and behind every other one curves.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from revelu.numerics.links import NONE, Link
+from revelu.oracle.log_ratios import SMALLEST, SMALLEST_DIFFERENCE, smallest_with_digits
+from revelu.oracle.numbers import Numbers
+from revelu.oracle.oracle import Oracle
+from revelu.types import FloatArray
+
+
+@dataclass(frozen=True)
+class LinkSearch:
+    """How a link is looked for.
+
+    Attributes
+    ----------
+    steps : tuple of float
+        Distances of neighbouring points relative to N(0, I).  Short rows meet no kink where
+        neurons are many, and long ones show how answers of few digits curve.
+    n_places : int
+        Rows of points of each step.
+    n_points : int
+        Of a row.
+    told : float
+        A row counts where its answers move by as many errors as this; a hundredth of that is what
+        a head that is unlike the right one adds to a row.
+    own_digits : float
+        What is behind the link errs by itself, by as many units of rounding.
+    beyond : float
+        Errors by which a row may be off a line: what is farther off is so for a kink or another
+        head, and says no more than this (six are exceeded once in five hundred million).
+    lead : float
+        By as many log-likelihoods a link must lead over the answers as they are: what four rows
+        say that are straight behind it alone.
+    alike : float
+        Links that differ by less are alike, as the logarithms of large y and y + 1 are: odds of
+        one in a hundred.
+    """
+
+    steps: tuple[float, ...] = (0.005, 0.03, 0.2)
+    n_places: int = 8
+    n_points: int = 5
+    told: float = 100.0
+    own_digits: float = 8.0
+    beyond: float = 6.0
+    lead: float = 72.0
+    alike: float = 4.6
+
+    def find(
+        self, oracle: Oracle, rng: np.random.Generator, rows: FloatArray, numbers: Numbers
+    ) -> Link:
+        """Return the link behind which answers are piecewise affine; none where it is not told.
+
+        Parameters
+        ----------
+        rows : ndarray, shape (n_rows, n_points, k)
+            Answers at points in a row, already asked; infinite where they overflow.
+        numbers : Numbers
+            What those are.
+        """
+        Y = rows.reshape(-1, rows.shape[2])
+        by_sum = _by_sum(Y, numbers)
+        if by_sum is not None:
+            return by_sum
+        links = _by_range(Y)
+        if len(links) == 1:
+            return links[0]
+        chosen = self._chosen(links, [rows], numbers)
+        # The digits of float64 show how heads curve between neighbours, if they do at all.
+        if chosen is not None or numbers.law == "float64":
+            return chosen or links[0]
+        more = self._asked(oracle, rng)
+        links = _by_range(np.concatenate([Y, *(part.reshape(-1, Y.shape[1]) for part in more)]))
+        chosen = self._chosen(links, [rows, *more], numbers)
+        return links[0] if chosen is None else chosen
+
+    def _asked(self, oracle: Oracle, rng: np.random.Generator) -> list[FloatArray]:
+        """Answers at longer rows of points, by step; none where the budget has no room for them."""
+        n, shape = self.n_places, (self.n_places, 1, oracle.dim_in)
+        turns = (np.arange(self.n_points) - self.n_points // 2)[:, None]
+        asked = []
+        for step in self.steps:
+            if oracle.box is None:
+                X = rng.standard_normal(shape) + step * turns * rng.standard_normal(shape)
+            else:
+                lo, hi = oracle.box
+                X = rng.uniform(lo, hi, shape) + step * turns * rng.uniform(lo - hi, hi - lo, shape)
+                X = np.clip(X, lo, hi)
+            asked.append(X.reshape(-1, oracle.dim_in))
+        if not oracle.affords(sum(map(len, asked))):
+            return []
+        with oracle.phase("recover"):
+            Y = oracle(np.concatenate(asked))
+        return list(Y.reshape(len(asked), n, self.n_points, -1))
+
+    def _chosen(
+        self, links: Sequence[Link], asked: Sequence[FloatArray], numbers: Numbers
+    ) -> Link | None:
+        """The link that explains the rows best; None where they do not tell."""
+        said = [[self._straightness(link, rows, numbers) for rows in asked] for link in links]
+        likelihood, share = np.sum(said, axis=1)[:, 0], np.max(said, axis=1)[:, 1]
+        # Where kinks are many, the shorter rows are straight.
+        likelihood[1:][share[1:] < 0.5] = -np.inf
+        if likelihood[0] - likelihood[1:].max() > self.lead:
+            return links[0]
+        if likelihood.max() - likelihood[0] <= self.lead:
+            return None
+        # Of those that explain answers alike, where they are far from an end, the first.
+        return links[int(np.argmax(likelihood > likelihood.max() - self.alike))]
+
+    def _straightness(self, link: Link, rows: FloatArray, numbers: Numbers) -> tuple[float, float]:
+        """Log-likelihood of rows that are straight behind a link, and the share of those."""
+        n, n_points, k = rows.shape
+        Y = rows.reshape(-1, k)
+        with np.errstate(all="ignore"):
+            Z = link.inverse(Y)
+            size = np.sqrt(np.square(Z, where=np.isfinite(Z), out=np.zeros(Z.shape)).mean())
+            own = self.own_digits * numbers.eps * size
+            error = np.hypot(link.errors(Y, numbers.error(Y)), own).reshape(n, n_points, -1)
+            Z = Z.reshape(n, n_points, -1)
+            line = np.linalg.qr(np.vander(np.arange(n_points, dtype=np.float64), 2))[0]
+            off = Z - np.einsum("ij,sjk->sik", line @ line.T, Z)
+            ratio = (np.abs(off) / error).max(axis=(1, 2))
+            moves = (np.ptp(Z, axis=1) > self.told * error.max(axis=1)).any(axis=1)
+        counted = np.isfinite(ratio) & moves
+        ratio = np.minimum(ratio[counted], self.beyond)
+        # Rows that say nothing are as if they were off: a link gains nothing by hiding them.
+        lost = n - len(ratio)
+        likelihood = -0.5 * ((ratio**2).sum() + lost * self.beyond**2)
+        return float(likelihood), float((ratio < self.beyond).sum() / n)
+
+
+def _by_sum(Y: FloatArray, numbers: Numbers) -> Link | None:
+    """The link of probabilities of all classes, or of their logarithms; None of others."""
+    if Y.shape[1] < 2 or not np.isfinite(Y).all() or (Y[0] == Y).all():
+        return None
+    for link in (Link.named("softmax"), Link.named("softmax*100")):
+        if numbers.are_probabilities(Y / link.scale).all():
+            return link
+    if (Y <= 0.0).all() and numbers.grid is None and numbers.are_probabilities(np.exp(Y)).all():
+        return Link.named("log-softmax")
+    return None
+
+
+def _by_range(Y: FloatArray) -> list[Link]:
+    """Links whose heads give such answers, the simplest first."""
+    finite = np.isfinite(Y)
+    if not finite.all():
+        # Only exponentials overflow.
+        return [link for link in map(Link.named, ("log", "log1p")) if link.holds(Y).all()] or [NONE]
+    share = "logit" if np.abs(Y).max() <= 1.0 else "logit*100"
+    named = map(Link.named, (share, "log", "log1p", "atanh"))
+    return [NONE, *(link for link in named if link.holds(Y).all())]
+
+
+def with_digits(link: Link, Y: FloatArray, numbers: Numbers) -> Link:
+    """Return a link that takes answers for saturated which have lost their digits.
+
+    An answer next to an end of the range is that end plus or minus something, whose digits are
+    lost: at ``SMALLEST_DIFFERENCE`` it has 12 of the 16 of float64, and at 1/64 all but 6 of the
+    24 binary ones of float32.  Next to 0 a number keeps its own digits, unless it was computed as
+    a difference, and so does a large one, up to where it overflows.
+
+    Parameters
+    ----------
+    Y : ndarray, shape (n, k)
+        Answers seen.
+    """
+    form = link.form
+    U = Y / link.scale
+    if link.name == "softmax":
+        return link.within(smallest_with_digits(U, numbers.format, numbers.rounding), np.inf)
+    if numbers.grid is not None:
+        lost = 0.75 * numbers.grid.spacing(np.full(1, link.scale))[0] / link.scale
+    else:
+        lost = SMALLEST_DIFFERENCE if numbers.law == "float64" else 2.0**-6
+    least = max(SMALLEST, 8.0 * float(numbers.format.tiny))
+    if form.low == 0.0:
+        low: FloatArray | float = smallest_with_digits(U, numbers.format)
+        is_difference = (low == SMALLEST_DIFFERENCE) | (numbers.grid is not None)
+        low = np.where(is_difference, lost, np.maximum(low, least))
+    else:
+        low = form.low + lost
+    if link.overflows:
+        return link.within(low, float(numbers.format.max) / 8.0)
+    return link.within(low, form.high - lost if form.high else form.high)
