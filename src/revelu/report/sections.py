@@ -388,6 +388,8 @@ def _of_kind(account: Mapping[str, Any]) -> list[tuple[str, str]]:
     function = kind["function"]
     said = [f"{'step' if function == 'steps' else function} function"]
     said += [f"{heading}: {kind[name]}" for name, heading in named.items()]
+    if function == "steps" and kind.get("steps", "unknown") != "unknown":
+        said.insert(1, f"as of {'trees' if kind['steps'] == 'trees' else 'nearest neighbours'}")
     if (filters := kind["filters"]) is not None:
         said.append(_of_filters(filters))
     # What ended the diagnosis is told below, as its evidence.
