@@ -168,6 +168,8 @@ def attack(
     seed: int,
     is_copy: Callable[[Finding], bool],
     progress: Listener,
+    inputs: FloatArray | None = None,
+    checks: int = 1000,
 ) -> Finding:
     """Find as much as answers give away, of numbers the network first.
 
@@ -183,17 +185,22 @@ def attack(
     is_copy : callable, Finding -> bool
         Whether a network that was found, and not certified, answers like the target, which the
         owner can tell: what is beneath it is then not looked for.
+    inputs : ndarray, shape (n, d), optional
+        Queries that a certificate of numbers asks, too.
+    checks : int
+        Fresh queries of a network's certificate.
 
     Raises
     ------
     TargetError
         If the target fails or answers nonsense.
     """
-    run = _Attack(base, ask, limits, seed, progress)
+    run = _Attack(base, ask, limits, seed, progress, inputs=inputs, checks=checks)
     if leaves == "numbers":
         found = run.finding(run.find_network(limits.share(run.for_network)), None)
         is_found = found.copy is not None and (found.certified or is_copy(found))
-        if is_found or found.has_first_layer:
+        # What is constant nearly everywhere has no gradient that would show a span.
+        if is_found or found.has_first_layer or found.of_steps:
             return found
         return run.finding(found.network, run.find_span(labels=False))
     if leaves == "labels":
@@ -207,7 +214,7 @@ class _Attack:
 
     Attributes
     ----------
-    base, ask, limits, seed, progress
+    base, ask, limits, seed, progress, inputs
         As of :func:`attack`.
     for_network : float
         Of numbers, part of the time and of the queries for the network; the rest is for the span.
@@ -222,6 +229,7 @@ class _Attack:
     limits: Limits
     seed: int
     progress: Listener
+    inputs: FloatArray | None = None
     for_network: float = 0.7
     patience: float = 4.0
     checks: int = 1000
@@ -236,7 +244,12 @@ class _Attack:
     def find_network(self, limits: Limits, *, labels: bool = False) -> Recovery | None:
         def search(oracle: Oracle) -> Recovery:
             return extract(
-                oracle, seed=self.seed, checks=self.checks, progress=self.progress, labels=labels
+                oracle,
+                seed=self.seed,
+                inputs=None if labels else self.inputs,
+                checks=self.checks,
+                progress=self.progress,
+                labels=labels,
             )
 
         found = self._searched(limits, search)

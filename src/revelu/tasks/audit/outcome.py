@@ -3,10 +3,13 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.recovery import Status
 from revelu.tasks.audit.advice import (
     CHANGED,
+    NO_ONE_MODEL,
     Conclusion,
     advice,
     concluded,
@@ -18,7 +21,9 @@ from revelu.tasks.audit.advice import (
 from revelu.tasks.audit.defences import Defence
 from revelu.tasks.audit.implied import Makes, with_implied
 from revelu.tasks.audit.judging import LAST, Judge
+from revelu.tasks.audit.nature import OTHERS, in_words
 from revelu.tasks.audit.rows import NETWORK, Audit, AuditRow, facts
+from revelu.tasks.diagnose.kind import Kind
 
 
 @dataclass(frozen=True)
@@ -78,6 +83,8 @@ class Seen:
     makes : callable
         Which answers can be made of which.
     warnings : sequence of str
+    kind : Kind
+        What the target looks like, where no network was found.
     """
 
     judge: Judge | None
@@ -85,12 +92,16 @@ class Seen:
     missing: Sequence[Defence]
     makes: Makes
     warnings: Sequence[str]
+    kind: Kind
 
 
 def outcome(oracle: Oracle, seen: Seen, end: End, spent: Spent) -> Audit:
     """Return what an audit says."""
     judge = seen.judge
-    rows = _seen_as_curved(with_implied(seen.rows, seen.makes), end.noise)
+    rows = _in_view_of(with_implied(seen.rows, seen.makes), end.noise, judge, seen.kind)
+    contradiction = _contradiction(rows)
+    if contradiction:
+        end = replace(end, error="; ".join(filter(None, (end.error, contradiction))))
     missing = tuple(defence.name for defence in seen.missing)
     limited = any(row.finding is not None and row.finding.out_of_queries for row in rows)
     limited |= oracle.remaining == 0 and any(LAST in row.not_tried for row in rows)
@@ -100,9 +111,10 @@ def outcome(oracle: Oracle, seen: Seen, end: End, spent: Spent) -> Audit:
     deciding = _deciding(judge, seen.missing)
     found = concluded(rows, n_outputs, deciding)
     where = f"inputs {oracle.where}" if judge is None else judge.inputs[-1]
-    said = advice(rows, n_outputs, where, deciding, run_again)
-    if end.changed:
-        found, said = Conclusion("inconclusive"), (CHANGED,)
+    looks_like = "" if rows and rows[0].recovered in NETWORK else in_words(seen.kind)
+    said = advice(rows, n_outputs, where, deciding, run_again, looks_like)
+    if end.changed or contradiction:
+        found, said = Conclusion("inconclusive"), (CHANGED if end.changed else NO_ONE_MODEL,)
     blocked = saturation(rows, oracle.where, is_given=oracle.domain is not None)
     return Audit(
         Status.BUDGET_EXHAUSTED if short else None,
@@ -114,15 +126,18 @@ def outcome(oracle: Oracle, seen: Seen, end: End, spent: Spent) -> Audit:
             seen.rows[0].finding if rows else None,
             end.reason,
             None if judge is None else judge.known,
+            seen.kind,
         ),
         rows=rows,
         missing=missing,
         error=end.error,
         changed=end.changed,
+        contradicted=bool(contradiction),
+        looks_like=looks_like,
         served=oracle.is_remote,
         conclusion=found.kind,
         best="" if found.best is None else found.best.defence,
-        so_far="" if end.changed else so_far(found, rows, n_outputs, run_again),
+        so_far="" if end.changed or contradiction else so_far(found, rows, n_outputs, run_again),
         run_again=run_again,
         advice=said,
         warnings=(
@@ -136,18 +151,67 @@ def outcome(oracle: Oracle, seen: Seen, end: End, spent: Spent) -> Audit:
     )
 
 
-def _seen_as_curved(rows: Sequence[AuditRow], noise: NoiseFloor | None) -> tuple[AuditRow, ...]:
-    """Rows that say what they are of; no network of ReLUs is smooth, whatever an attack ended with.
+def _in_view_of(
+    rows: Sequence[AuditRow], noise: NoiseFloor | None, judge: Judge | None, kind: Kind
+) -> tuple[AuditRow, ...]:
+    """Rows that say what they are of, and what that decides.
 
-    What gives away a network is one.
+    No network of ReLUs is smooth or of steps, whatever an attack ended with; what gives away a
+    network is one.  An attack that found none has not shown that there is none, unless answers are
+    all noise; nor has one on coarser answers, then.
     """
-    curved = noise is not None and noise.is_smooth
-    return tuple(
-        replace(row.vouched, not_in_class=row.recovered not in NETWORK)
-        if curved and row.defence == "none"
-        else row.vouched
-        for row in rows
-    )
+    if not rows:
+        return ()
+    first = rows[0]
+    is_other = kind.function in OTHERS or (noise is not None and noise.is_smooth)
+    is_other |= first.not_in_class
+    is_open = first.recovered == "nothing" and not _are_noise(noise, judge)
+    found = []
+    for row in rows:
+        told = row.vouched
+        if row is first:
+            told = replace(told, not_in_class=is_other and row.recovered not in NETWORK)
+        found.append(replace(told, undecided=is_open and row.recovered == "nothing"))
+    return tuple(found)
+
+
+def _are_noise(noise: NoiseFloor | None, judge: Judge | None, *, share: float = 0.9) -> bool:
+    """Whether answers are drawn anew by nearly all that they vary by, so that they tell nothing.
+
+    Parameters
+    ----------
+    share : float
+        Of the deviation of an answer, known from a thousand; the noise is known to a tenth.
+    """
+    if noise is None or judge is None or noise.is_deterministic or noise.of_log_ratios:
+        return False
+    return float(np.sqrt((noise.errors**2).mean())) >= share * judge.known.deviation
+
+
+def _contradiction(rows: Sequence[AuditRow], *, most: float = 0.01, times: float = 4.0) -> str:
+    """Say that a certified network does not explain answers that the target gave besides.
+
+    Parameters
+    ----------
+    most : float
+        Share of the variance that it may leave.
+    times : float
+        And what answers with noise leave, as a multiple of what they left in the certificate.
+    """
+    for row in rows:
+        found = row.finding if row.is_measured and row.certified else None
+        if found is None or found.network is None or row.fidelity is None or row.at_least:
+            continue
+        said = found.network.certificate
+        allowed = most if said is None else max(most, times * said.nrmse**2)
+        if row.recovered == "weights" and 1.0 - row.fidelity > allowed:
+            name = "its own answers" if row.defence == "none" else row.defence
+            return (
+                f"the network that fresh queries certified ({name}) explains "
+                f"{max(row.fidelity, 0.0):.1%} of the variance of other answers to inputs of the "
+                "same kind: the target does not answer as one model"
+            )
+    return ""
 
 
 def _deciding(judge: Judge | None, missing: Sequence[Defence]) -> list[str]:
