@@ -279,7 +279,7 @@ def test_progress_says_what_is_left():
 def test_numbers_may_take_twice_as_long_until_finer_ones_were_tried_in_vain(monkeypatch):
     allowed = {}
 
-    def pretend(*arguments, **_):
+    def pretend(*arguments):
         allowed[IN_TURN[len(allowed)]] = arguments[3].seconds
         return Finding(10, None, None, len(allowed) == 1 + IN_TURN.index("4 digits"), False, ())
 
@@ -300,7 +300,7 @@ def test_numbers_may_take_twice_as_long_until_finer_ones_were_tried_in_vain(monk
 def test_time_left_over_goes_to_attacks_that_were_cut(monkeypatch):
     allowed, seen = [], []
 
-    def pretend(*arguments, **_):
+    def pretend(*arguments):
         """Ends at once, but for that on 4 digits, which wants more than it gets at first."""
         *_, limits, _, _, listener = arguments
         allowed.append(limits.seconds)
@@ -321,7 +321,7 @@ def test_time_left_over_goes_to_attacks_that_were_cut(monkeypatch):
 def test_no_attack_is_begun_again_where_no_time_is_left(monkeypatch):
     allowed = []
 
-    def pretend(*arguments, **_):
+    def pretend(*arguments):
         allowed.append(arguments[3].seconds)
         return Finding(10, None, None, True, False, ())
 

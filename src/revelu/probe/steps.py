@@ -8,9 +8,10 @@ would have to change along ``1e-15`` of an input by what it does not along ``1e-
 Rounding makes steps, too, of continuous functions.  Those of answers are of one unit each: what
 tells a step function is steps that are larger.  Where trees vote theirs are of one unit, too; but
 they lie at values of a single input each, whatever the others are, and a rounded function that
-changes with several inputs has a step where their sum makes one.  A target that computes in half precision rounds its
-inputs, and what is between its layers, as well, by steps of all sizes; where its answers are
-half-precision numbers, none is looked for.
+changes with several inputs has a step where their sum makes one.
+
+A target that computes in half precision rounds its inputs, and what is between its layers, as well,
+by steps of all sizes; where its answers are half-precision numbers, none is looked for.
 """
 
 from dataclasses import dataclass

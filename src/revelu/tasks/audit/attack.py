@@ -3,7 +3,7 @@
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from revelu.errors import InputError, LimitReachedError
@@ -32,16 +32,22 @@ class Limits:
     clock : callable, () -> float
         What counts the seconds: those of computing, so that what else the machine does, or
         waits for, decides nothing; or those of a limit that a user gave.
+    checks : int
+        Fresh queries of a network's certificate; an attacker would not ask them.
+    inputs : ndarray, shape (n, d), optional
+        Queries that a certificate of numbers asks, too.
     """
 
     seconds: float
     queries: int | None
     clock: Callable[[], float] = time.process_time
+    checks: int = 1000
+    inputs: FloatArray | None = None
 
     def share(self, share: float) -> "Limits":
         """Return a part of both."""
         queries = None if self.queries is None else int(share * self.queries)
-        return Limits(share * self.seconds, queries, self.clock)
+        return replace(self, seconds=share * self.seconds, queries=queries)
 
 
 @dataclass(frozen=True)
@@ -168,8 +174,6 @@ def attack(
     seed: int,
     is_copy: Callable[[Finding], bool],
     progress: Listener,
-    inputs: FloatArray | None = None,
-    checks: int = 1000,
 ) -> Finding:
     """Find as much as answers give away, of numbers the network first.
 
@@ -185,17 +189,13 @@ def attack(
     is_copy : callable, Finding -> bool
         Whether a network that was found, and not certified, answers like the target, which the
         owner can tell: what is beneath it is then not looked for.
-    inputs : ndarray, shape (n, d), optional
-        Queries that a certificate of numbers asks, too.
-    checks : int
-        Fresh queries of a network's certificate.
 
     Raises
     ------
     TargetError
         If the target fails or answers nonsense.
     """
-    run = _Attack(base, ask, limits, seed, progress, inputs=inputs, checks=checks)
+    run = _Attack(base, ask, limits, seed, progress)
     if leaves == "numbers":
         found = run.finding(run.find_network(limits.share(run.for_network)), None)
         is_found = found.copy is not None and (found.certified or is_copy(found))
@@ -214,14 +214,14 @@ class _Attack:
 
     Attributes
     ----------
-    base, ask, limits, seed, progress, inputs
+    base, ask, limits, seed, progress
         As of :func:`attack`.
     for_network : float
         Of numbers, part of the time and of the queries for the network; the rest is for the span.
     patience : float
         Most seconds by the clock, as a multiple of those of computing, for slow targets.
-    checks, span_checks : int
-        Fresh queries of the certificates; an attacker would not ask them.
+    span_checks : int
+        Fresh queries of a span's certificate; an attacker would not ask them.
     """
 
     base: Oracle
@@ -229,10 +229,8 @@ class _Attack:
     limits: Limits
     seed: int
     progress: Listener
-    inputs: FloatArray | None = None
     for_network: float = 0.7
     patience: float = 4.0
-    checks: int = 1000
     span_checks: int = 300
 
     def __post_init__(self) -> None:
@@ -246,8 +244,8 @@ class _Attack:
             return extract(
                 oracle,
                 seed=self.seed,
-                inputs=None if labels else self.inputs,
-                checks=self.checks,
+                inputs=None if labels else self.limits.inputs,
+                checks=self.limits.checks,
                 progress=self.progress,
                 labels=labels,
             )

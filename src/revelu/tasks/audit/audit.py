@@ -210,7 +210,7 @@ class _Audit:
         self.paid = PaidAnswers()
         self.judge: Judge | None = None
         self.noise: NoiseFloor | None = None
-        self.kind, self.nature = Kind(), Nature(self.oracle, self.seed)
+        self.kind, self.nature, self.is_noise = Kind(), Nature(self.oracle, self.seed), False
 
     def run(self) -> Audit:
         """Look at the target, then at one defence after another."""
@@ -450,10 +450,13 @@ class _Audit:
 
     def _nature_of(self, first: AuditRow) -> Kind:
         """What the target is, where the answers as they are gave away no network."""
+        known = self._asked.known
         if first.recovered in NETWORK or self.kind.function in OTHERS:
             return self.kind
         self._tell("looking what kind of function it is", 0.0)
-        return self.nature.after(first.notes, self.noise, self._asked.known.Y)
+        self.is_noise = first.recovered == "nothing" and not first.cut
+        self.is_noise = self.is_noise and self.nature.is_noise(self.noise, known.X, known.Y)
+        return self.kind if self.is_noise else self.nature.after(first.notes, self.noise, known.Y)
 
     def _is_other(self, first: AuditRow | None) -> bool:
         """Whether the target is no network, and its answers as they are give away no part of one.
@@ -470,6 +473,9 @@ class _Audit:
     def _attacked(self, defence: Defence, base: Oracle, ask: Ask, limits: Limits) -> AuditRow:
         """Attack what ``ask`` answers, and compare what is found with the target."""
         self.allowed[defence.name] = limits
+        if defence.name == "none":
+            # An extraction asks as much, so that the verdict is the same.
+            limits = replace(limits, checks=self.checks, inputs=self.inputs)
         began, on_clock = self.clock(), time.monotonic()
 
         def listen(event: Progress) -> None:
@@ -478,16 +484,7 @@ class _Audit:
 
         seed = self.attack_seeds[self.trial]
         try:
-            found = attack(
-                base,
-                ask,
-                defence.leaves,
-                limits,
-                seed,
-                self._is_copy,
-                listen,
-                **self._as_extract() if defence.name == "none" else {},
-            )
+            found = attack(base, ask, defence.leaves, limits, seed, self._is_copy, listen)
         except ReveluError:
             raise
         except Exception as error:
@@ -499,10 +496,6 @@ class _Audit:
         seconds = time.monotonic() - on_clock
         self.took[defence.name] = max(seconds, self.took.get(defence.name, 0.0))
         return replace(self._asked.row(defence, found), seconds=seconds)
-
-    def _as_extract(self) -> dict[str, Any]:
-        """What the certificate of an extraction asks besides: its verdict is the audit's, too."""
-        return {"inputs": self.inputs, "checks": self.checks}
 
     def _is_copy(self, found: Finding) -> bool:
         """Whether a network that was found answers like the undefended target."""
@@ -603,7 +596,8 @@ class _Audit:
         missing = [defence for i, defence in enumerate(self.all) if i not in done]
         spent = Spent(self.seconds, time.monotonic() - self.began, self.took, self.longer)
         noted = [] if self.oracle.journal is None else self.oracle.journal.notes()
-        found = Seen(judge, rows, missing, self._makes, [*self.warnings, *noted], self.kind)
+        said = [*self.warnings, *noted]
+        found = Seen(judge, rows, missing, self._makes, said, self.kind, self.is_noise)
         return outcome(self.oracle, found, end, spent)
 
     def _tell(self, message: str, within: float, phase: str = "noise") -> None:

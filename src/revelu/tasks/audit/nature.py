@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from revelu.errors import LimitReachedError
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.oracle.labels import are_labels
 from revelu.probe.steps import Jumps, Steps
@@ -33,6 +34,7 @@ class Nature:
         """Whether it is a step function, which no attack on networks could recover; else unknown.
 
         It is looked for where neighbours mostly have the same answers, or probabilities no digits.
+        Fits to the votes of a forest take a minute, and find nothing that is a network.
 
         Parameters
         ----------
@@ -46,8 +48,7 @@ class Nature:
             return Kind()
         grid = None if noise is None else noise.numbers.grid
         with self.oracle.phase("noise"):
-            seen = steps.look(self.oracle, grid, self._rng())
-        return _of_jumps(seen) if seen.jumps else Kind()
+            return _of_jumps(steps.look(self.oracle, grid, self._rng(), votes=True))
 
     def after(self, notes: Sequence[str], noise: NoiseFloor | None, Y: FloatArray) -> Kind:
         """What kind of function it is, of which an attack has found no network.
@@ -71,9 +72,31 @@ class Nature:
                 noise.of_log_ratios,
             )
             try:
-                return KindSearch(self.oracle, noise, self._rng(), steps_first=True).run()
+                return KindSearch(self.oracle, noise, self._rng(), of_function=True).run()
             finally:
                 self.oracle.takes_log_ratios = before
+
+    def is_noise(self, noise: NoiseFloor | None, X: FloatArray, Y: FloatArray) -> bool:
+        """Whether answers are drawn anew by all that they vary by, and tell nothing of inputs.
+
+        Of answers that are, those to the same inputs have nothing in common: a correlation of over
+        three standard errors, ``n**-0.5`` each, is a share of the variance that inputs explain.
+
+        Parameters
+        ----------
+        X, Y : ndarray, shape (n, d) and (n, k)
+            Inputs, and what they were answered.
+        """
+        if noise is None or noise.is_deterministic:
+            return False
+        try:
+            with self.oracle.phase("noise"):
+                again = self.oracle(X)
+        except LimitReachedError:
+            return False
+        A, B = Y - Y.mean(axis=0), again - again.mean(axis=0)
+        sizes = float(np.linalg.norm(A) * np.linalg.norm(B))
+        return float((A * B).sum()) <= 3.0 * len(X) ** -0.5 * sizes
 
     def _rng(self) -> np.random.Generator:
         return np.random.default_rng(random_seeds("kind", self.seed))
@@ -87,7 +110,7 @@ def not_attacked(defence: str, kind: Kind | None) -> AuditRow:
     kind : Kind or None
         What has shown that, to be noted.
     """
-    reason = "an attack: these are attacks on networks of ReLUs, and the target is none"
+    reason = "an attack: these are attacks on networks of ReLUs, and the target looks like none"
     notes = () if kind is None else kind.evidence
     return AuditRow(defence, "nothing", not_in_class=True, not_tried=(reason,), notes=notes)
 
@@ -124,6 +147,5 @@ def in_words(kind: Kind) -> str:
         return "a smooth function, such as a network of tanh units, a kernel or a Gaussian process"
     if kind.function == "piecewise linear":
         several = ", with several hidden layers" if kind.hidden_layers == "several" else ""
-        what = "a convolution" if kind.structure == "convolution" else "a network of ReLUs"
-        return f"{what}{several}: its answers are piecewise linear"
+        return f"a network of ReLUs{several}: its answers are piecewise linear"
     return ""

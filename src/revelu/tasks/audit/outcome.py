@@ -3,8 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.recovery import Status
 from revelu.tasks.audit.advice import (
@@ -85,6 +83,8 @@ class Seen:
     warnings : sequence of str
     kind : Kind
         What the target looks like, where no network was found.
+    is_noise : bool
+        Whether answers are drawn anew by all that they vary by.
     """
 
     judge: Judge | None
@@ -93,12 +93,13 @@ class Seen:
     makes: Makes
     warnings: Sequence[str]
     kind: Kind
+    is_noise: bool
 
 
 def outcome(oracle: Oracle, seen: Seen, end: End, spent: Spent) -> Audit:
     """Return what an audit says."""
     judge = seen.judge
-    rows = _in_view_of(with_implied(seen.rows, seen.makes), end.noise, judge, seen.kind)
+    rows = _in_view_of(with_implied(seen.rows, seen.makes), end.noise, seen)
     contradiction = _contradiction(rows)
     if contradiction:
         end = replace(end, error="; ".join(filter(None, (end.error, contradiction))))
@@ -152,7 +153,7 @@ def outcome(oracle: Oracle, seen: Seen, end: End, spent: Spent) -> Audit:
 
 
 def _in_view_of(
-    rows: Sequence[AuditRow], noise: NoiseFloor | None, judge: Judge | None, kind: Kind
+    rows: Sequence[AuditRow], noise: NoiseFloor | None, seen: Seen
 ) -> tuple[AuditRow, ...]:
     """Rows that say what they are of, and what that decides.
 
@@ -163,9 +164,9 @@ def _in_view_of(
     if not rows:
         return ()
     first = rows[0]
-    is_other = kind.function in OTHERS or (noise is not None and noise.is_smooth)
+    is_other = seen.kind.function in OTHERS or (noise is not None and noise.is_smooth)
     is_other |= first.not_in_class
-    is_open = first.recovered == "nothing" and not _are_noise(noise, judge)
+    is_open = first.recovered == "nothing" and not seen.is_noise
     found = []
     for row in rows:
         told = row.vouched
@@ -173,19 +174,6 @@ def _in_view_of(
             told = replace(told, not_in_class=is_other and row.recovered not in NETWORK)
         found.append(replace(told, undecided=is_open and row.recovered == "nothing"))
     return tuple(found)
-
-
-def _are_noise(noise: NoiseFloor | None, judge: Judge | None, *, share: float = 0.9) -> bool:
-    """Whether answers are drawn anew by nearly all that they vary by, so that they tell nothing.
-
-    Parameters
-    ----------
-    share : float
-        Of the deviation of an answer, known from a thousand; the noise is known to a tenth.
-    """
-    if noise is None or judge is None or noise.is_deterministic or noise.of_log_ratios:
-        return False
-    return float(np.sqrt((noise.errors**2).mean())) >= share * judge.known.deviation
 
 
 def _contradiction(rows: Sequence[AuditRow], *, most: float = 0.01, times: float = 4.0) -> str:

@@ -157,9 +157,10 @@ class KindSearch:
         From where on, in its own length, the ends of a line are what they are at infinity.
     n_lines : int
         More lines along a corner's pixel, until one has kinks.
-    steps_first : bool
-        Whether jumps are looked for before a line is followed, which does not tell those of trees
-        from others, and those of votes, too, for more queries.
+    of_function : bool
+        Whether the function alone is wanted: jumps are looked for before a line is followed, which
+        does not tell those of trees from others, and those of votes, too; filters, which take
+        long, are not.
     """
 
     oracle: Oracle
@@ -181,7 +182,7 @@ class KindSearch:
     plain: float = 50.0
     far: float = 1e3
     n_lines: int = 2
-    steps_first: bool = False
+    of_function: bool = False
 
     def __post_init__(self) -> None:
         self.kind: dict[str, Any] = {}
@@ -217,10 +218,10 @@ class KindSearch:
         """What the pieces of a function that is not smooth tell."""
         law = Law.of(self.noise)
         # A line shows jumps of exact answers for fewer queries.
-        if (law is not Law.FLOAT64 or self.steps_first) and self._are_steps():
+        if (law is not Law.FLOAT64 or self.of_function) and self._are_steps():
             return
         before = self.oracle.n_queries
-        shape = found_image(self.oracle, self.noise, self.rng)
+        shape = None if self.of_function else found_image(self.oracle, self.noise, self.rng)
         self.n_for_grid = self.oracle.n_queries - before
         if shape is not None:
             self.oracle.take_for_images(shape)
@@ -243,7 +244,7 @@ class KindSearch:
         if not self.steps.may_be(self.noise):
             return False
         grid = self.noise.numbers.grid
-        seen = self.steps.look(self.oracle, grid, self.rng, votes=self.steps_first)
+        seen = self.steps.look(self.oracle, grid, self.rng, votes=self.of_function)
         if not any(seen):
             return False
         self.kind |= {"function": "steps", "steps": "trees" if seen.along else "others"}
@@ -425,6 +426,8 @@ class KindSearch:
     def _tell_structure(self) -> None:
         """Whether weights are shared, of inputs that are an image."""
         oracle, image = self.oracle, self.oracle.image
+        if self.of_function:
+            return
         if image is None:
             self.evidence.append(
                 "weights that are shared are looked for where inputs are an image (--image HxWxC)"
