@@ -38,7 +38,7 @@ from sklearn.ensemble import (
 )
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessRegressor
-from sklearn.gaussian_process.kernels import RBF, WhiteKernel
+from sklearn.gaussian_process.kernels import RBF
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
@@ -108,7 +108,9 @@ def others() -> Iterator[Target]:
             hidden_layer_sizes=(20, 10), activation="logistic", max_iter=500, random_state=0
         ),
         "support vectors": SVR(C=10.0),
-        "Gaussian process": GaussianProcessRegressor(RBF(3.0) + WhiteKernel(0.1)),
+        "Gaussian process": GaussianProcessRegressor(
+            RBF(3.0), alpha=0.1, optimizer=None, normalize_y=True
+        ),
     }
     for (name, model), data in itertools.product(classifiers.items(), [*CLASSES, "digits"]):
         X, y = _data(data)
@@ -204,7 +206,7 @@ def of_others(target: Target, seed: int) -> str:
     found, took = _audited(target, seed, SECONDS["others"])
     said = found.looks_like.split(":")[0].split(",")[0]
     ok = found.severity == "unknown" and target.kind.split()[-1] in found.looks_like
-    return f"| {target.name} | {target.data} | {seed} | {found.severity} | {said or '-'} | {_yes(ok)} | {took:.1f} |"
+    return _line(target.name, target.data, seed, found.severity, said or "-", _yes(ok), took)
 
 
 def of_served(target: Target, seed: int) -> str:
@@ -223,7 +225,8 @@ def of_served(target: Target, seed: int) -> str:
     vouched = any(row.certified and row.extrapolated for row in found.rows)
     ok = (certified or not weights) and not vouched
     said = found.severity + (", the same" if certified == (found.severity == "critical") else "")
-    return f"| {target.data} {target.name} | {seed} | {said} | {alone.status.value} | {weights} | {_yes(ok)} | {took:.1f} |"
+    name, status = f"{target.data} {target.name}", alone.status.value
+    return _line(name, seed, said, status, weights, _yes(ok), took)
 
 
 def of_deep(target: Target, seed: int) -> str:
@@ -235,7 +238,12 @@ def of_deep(target: Target, seed: int) -> str:
     ok = found.severity != "low" and (not near or found.severity in {"high", "critical"})
     shown = "-" if share is None else f"{share:.1%}"
     queries = "-" if first.queries is None else f"{first.queries:,}"
-    return f"| {target.name} | {seed} | {found.severity} | {shown} | {queries} | {_yes(ok)} | {took:.1f} |"
+    return _line(target.name, seed, found.severity, shown, queries, _yes(ok), took)
+
+
+def _line(*cells: Any) -> str:
+    shown = (f"{cell:.1f}" if isinstance(cell, float) else f"{cell}" for cell in cells)
+    return f"| {' | '.join(shown)} |"
 
 
 def _yes(ok: bool) -> str:
@@ -261,9 +269,9 @@ def main() -> None:
         agree = sum("| yes |" in line for line in lines)
         head = HEADS[options.table]
         table = "\n".join([head, "|" + "---|" * (head.count("|") - 1), *lines])
-        all_of_them = len(list(make())) * len(seeds)
-        note = f"{agree} of {len(lines)} as they are to be; {len(lines)} of {all_of_them} measured."
-        note += f"  {SECONDS[options.table]:.0f} seconds an audit; seeds {', '.join(f'{s:,}' for s in seeds)}."
+        n_all, shown = len(list(make())) * len(seeds), ", ".join(f"{s:,}" for s in seeds)
+        note = f"{agree} of {len(lines)} as they are to be; {len(lines)} of {n_all} measured."
+        note += f"  {SECONDS[options.table]:.0f} seconds an audit; seeds {shown}."
         keep(f"audit_{options.table}", f"{table}\n\n{note}")
         return
     first, step = map(int, options.part.split("/"))

@@ -26,7 +26,7 @@ from revelu.tasks.audit.defences import Defence, defences, in_turn
 from revelu.tasks.audit.implied import broken_by, with_implied, with_its_class
 from revelu.tasks.audit.judging import DEAR, Judge, opened, row_in_units
 from revelu.tasks.audit.nature import OTHERS, Nature, not_attacked
-from revelu.tasks.audit.outcome import End, Seen, Spent, outcome, told_by_coarser
+from revelu.tasks.audit.outcome import End, Seen, Spent, outcome, told_by_coarser, unseen
 from revelu.tasks.audit.paid import PaidAnswers
 from revelu.tasks.audit.rows import NETWORK, ORDER, Audit, AuditRow, Reference
 from revelu.tasks.audit.searches import better, joined
@@ -163,7 +163,7 @@ class _Audit:
     longer : float
         What attacks that were cut are to have the next time, as a multiple of what they had.
     checks : int
-        Fresh queries of the certificate of the answers as they are: as many as an extraction asks.
+        Fresh queries of the certificate of the answers as they are, as of an extraction.
     labels_each, labels_least : int
         Labels that the search for the network behind them may ask for each weight of the one that
         numbers gave away, and in all where that is more.  What took no more came back, and a
@@ -258,23 +258,12 @@ class _Audit:
         except ChangedError:
             raise
         except TargetError as failure:
-            self._leave_unseen(f"{failure}")
+            self.warnings.append(unseen(f"{failure}", self.judged))
         except LimitReachedError as limit:
             # It is the target that failed: time has but kept it from being asked again.
             if not limit.heard:
                 raise
-            self._leave_unseen(limit.heard)
-
-    def _leave_unseen(self, why: str) -> None:
-        """Say which rows a target made that could not be seen to be the same still."""
-        asked = [r for r in self.judged if r.finding is not None and not r.extrapolated]
-        names = ", ".join("as they are" if r.defence == "none" else r.defence for r in asked)
-        rest = ", and those that are concluded from these" if len(asked) < len(self.rows) else ""
-        self.warnings.append(
-            "in the end the target could not be asked whether it is still the same model: "
-            f"{why}.  This concerns the rows that it answered ({names}){rest}: another model may "
-            "have answered a part"
-        )
+            self.warnings.append(unseen(limit.heard, self.judged))
 
     @property
     def judged(self) -> list[AuditRow]:
@@ -424,7 +413,9 @@ class _Audit:
     def _judged(self, defence: Defence, limits: Limits) -> AuditRow:
         """Judge one defence."""
         first, known = self.rows.get(0), self._asked.known
-        if self._is_other(first):
+        is_other = self.kind.function in OTHERS
+        # A smooth function may look in few directions.
+        if is_other and (first is None or first.recovered == "nothing"):
             row = not_attacked(defence.name, self.kind if first is None else None)
         elif first is not None and defence.leaves == "numbers" and not known.changes(defence):
             note = f"changes none of {len(known.Y):,} answers: the same as none"
@@ -458,14 +449,6 @@ class _Audit:
         self.is_noise = self.is_noise and self.nature.is_noise(self.noise, known.X, known.Y)
         return self.kind if self.is_noise else self.nature.after(first.notes, self.noise, known.Y)
 
-    def _is_other(self, first: AuditRow | None) -> bool:
-        """Whether the target is no network, and its answers as they are give away no part of one.
-
-        A smooth function may look in few directions.
-        """
-        is_other = self.kind.function in OTHERS
-        return is_other and (first is None or first.recovered == "nothing")
-
     def _broken_by(self, defence: Defence) -> AuditRow | None:
         """A row that tells of a defence what its own attack would."""
         return broken_by(defence.name, self.rows.values(), self._makes)
@@ -474,7 +457,6 @@ class _Audit:
         """Attack what ``ask`` answers, and compare what is found with the target."""
         self.allowed[defence.name] = limits
         if defence.name == "none":
-            # An extraction asks as much, so that the verdict is the same.
             limits = replace(limits, checks=self.checks, inputs=self.inputs)
         began, on_clock = self.clock(), time.monotonic()
 
@@ -596,7 +578,7 @@ class _Audit:
         missing = [defence for i, defence in enumerate(self.all) if i not in done]
         spent = Spent(self.seconds, time.monotonic() - self.began, self.took, self.longer)
         noted = [] if self.oracle.journal is None else self.oracle.journal.notes()
-        said = [*self.warnings, *noted]
+        said = (*self.warnings, *noted)
         found = Seen(judge, rows, missing, self._makes, said, self.kind, self.is_noise)
         return outcome(self.oracle, found, end, spent)
 

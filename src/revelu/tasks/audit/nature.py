@@ -96,7 +96,7 @@ class Nature:
             return False
         A, B = Y - Y.mean(axis=0), again - again.mean(axis=0)
         sizes = float(np.linalg.norm(A) * np.linalg.norm(B))
-        return float((A * B).sum()) <= 3.0 * len(X) ** -0.5 * sizes
+        return bool((A * B).sum() <= 3.0 * len(X) ** -0.5 * sizes)
 
     def _rng(self) -> np.random.Generator:
         return np.random.default_rng(random_seeds("kind", self.seed))

@@ -283,3 +283,15 @@ def told_by_coarser(
             defence.name, "nothing", cut=True, not_tried=untried, labels_kept=kept, shift=shift
         )
     return found
+
+
+def unseen(why: str, rows: Sequence[AuditRow]) -> str:
+    """Say which rows a target made that could not be seen to be the same still."""
+    asked = [r for r in rows if r.is_measured]
+    names = ", ".join("as they are" if r.defence == "none" else r.defence for r in asked)
+    rest = ", and those that are concluded from these" if len(asked) < len(rows) else ""
+    return (
+        "in the end the target could not be asked whether it is still the same model: "
+        f"{why}.  This concerns the rows that it answered ({names}){rest}: another model may "
+        "have answered a part"
+    )
