@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 from page import keep
+from sklearn.base import clone
 from sklearn.datasets import (
     load_breast_cancer,
     load_diabetes,
@@ -27,6 +28,7 @@ from sklearn.datasets import (
     load_iris,
     load_linnerud,
     load_wine,
+    make_friedman1,
 )
 from sklearn.ensemble import (
     ExtraTreesClassifier,
@@ -78,8 +80,6 @@ class Target:
 
 def _data(name: str) -> tuple[Any, Any]:
     if name == "friedman":
-        from sklearn.datasets import make_friedman1
-
         return make_friedman1(400, 8, random_state=0)
     load = {**CLASSES, **NUMBERS, "digits": load_digits}[name]
     X, y = load(return_X_y=True)
@@ -137,8 +137,6 @@ def others() -> Iterator[Target]:
 
 
 def _regressor(name: str, model: Any, data: str, kind: str = "") -> Target:
-    from sklearn.base import clone
-
     X, y = _data(data)
     kind = kind or ("nearest neighbours" if name == "neighbours" else "trees")
     return Target(f"{name}, numbers", data, clone(model).fit(X, y).predict, X.shape[1], X, kind)
