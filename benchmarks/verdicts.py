@@ -9,14 +9,13 @@ Everything follows from the seed.  Runs that are in --results are not made again
 """
 
 import argparse
-import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from page import keep, once, records
+from page import once, present, records
 from sklearn.datasets import load_diabetes, make_friedman1
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.neural_network import MLPRegressor
@@ -156,7 +155,7 @@ def table_of(seed: int, limit: float) -> Found:
     return {"kind": kind, "status": found.status.value, "wrong": wrong, "headline": headline}
 
 
-def of_small_networks(given: argparse.Namespace) -> str:
+def of_small_networks(given: argparse.Namespace) -> None:
     """Tell of them by depth and precision."""
     n = 200 if given.networks is None else given.networks
     for i in range(n):
@@ -196,10 +195,10 @@ def of_small_networks(given: argparse.Namespace) -> str:
         "refused, though under a tenth of 0.1% is wrong",
         "certified, though more is wrong than stated",
     )
-    return _markdown(columns, lines, given)
+    present("verdicts-networks", _markdown(columns, lines, given), write=given.write, tables=None)
 
 
-def of_services(given: argparse.Namespace) -> str:
+def of_services(given: argparse.Namespace) -> None:
     """Tell of them by what they do."""
     n, lines = 20 if given.networks is None else given.networks, []
     for name, swaps in (("another model, 1% of requests", False), ("swapped, 2%", True)):
@@ -225,10 +224,10 @@ def of_services(given: argparse.Namespace) -> str:
         "not deterministic",
         "changed, while it was asked",
     )
-    return _markdown(columns, lines, given)
+    present("verdicts-services", _markdown(columns, lines, given), write=given.write, tables=None)
 
 
-def of_tables(given: argparse.Namespace) -> str:
+def of_tables(given: argparse.Namespace) -> None:
     """Tell of them by what is served."""
     n = 60 if given.networks is None else given.networks
     for i in range(n):
@@ -253,7 +252,7 @@ def of_tables(given: argparse.Namespace) -> str:
         "of these, wrong on a row of the table",
         "refused, with the values at which it is wrong",
     )
-    return _markdown(columns, lines, given)
+    present("verdicts-tables", _markdown(columns, lines, given), write=given.write, tables=None)
 
 
 def _runs(given: argparse.Namespace, row: str) -> list[Found]:
@@ -280,11 +279,7 @@ def main() -> None:
     options.add_argument("--write", action="store_true", help="keep them on their page")
     given = options.parse_args()
     for name in given.table or TABLES:
-        began = time.monotonic()
-        text = TABLES[name](given)
-        print(f"\n{text}\n({time.monotonic() - began:.0f} s)")
-        if given.write:
-            keep(f"verdicts-{name}", text)
+        TABLES[name](given)
 
 
 if __name__ == "__main__":

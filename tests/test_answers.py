@@ -419,3 +419,24 @@ def test_probe_shows_what_it_takes(name, invoke):
     assert np.shape(found["taken"]) == (3, {"names": 1, "scores": 3}.get(name, 2))
     if name == "names":
         assert any(flower in found["precision"] for flower in FLOWERS)
+
+
+@pytest.mark.parametrize(
+    ("server", "words"),
+    [
+        (lambda: LimitedServer(0.0, 10.0, b'{"detail": "must be >= 0"}'), "--box 0 10"),
+        (lambda: LimitedServer(-0.5, 0.5, None), "--box -0.5 0.5"),
+        (lambda: JobServer(NETWORK), "(poll)"),
+        (lambda: JsonServer(OF_THREE, write=lambda Y: [p[0] for p in all_by_score(Y)]), "name one"),
+    ],
+    ids=["a limit said", "a limit", "a job", "the best label"],
+)
+def test_probe_names_the_option(server, words, invoke):
+    with running(server()) as one:
+        done = invoke("probe", one.url, "--request", ROWS, "--dim-in", 5, "--json")
+    assert done.exit_code == 4
+    found = one_object(done.stdout)
+    assert words in found["error"]
+    assert found["answer"]
+    if "said" in found["error"] or "must be" in found["error"]:
+        assert found["answer"].startswith("422 ")

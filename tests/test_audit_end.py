@@ -380,7 +380,7 @@ def test_no_row_shows_a_worse_copy_than_a_coarser_one():
     cells = [row[2] for row in audit_table(account).rows]
     assert [cell.mark for cell in cells] == ["<", "<", ""]
     said = concluded(rows, 3)
-    assert (said.kind, said.not_in_class) == ("inconclusive", rows[0])
+    assert (said.kind, said.undecided) == ("inconclusive", rows[0])
 
 
 def test_what_is_implied_by_an_extrapolated_and_cut_row_says_so():

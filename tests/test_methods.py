@@ -176,9 +176,11 @@ def test_a_deep_network_that_is_off_far_out_only_is_not_sought_anew(monkeypatch,
         return truth(X) + np.maximum(np.abs(X).max(axis=1) - 9.0, 0.0)[:, None]
 
     recovery = extract_with(monkeypatch, method, target, dim_in=4)
-    assert recovery.status is Status.UNVERIFIED
+    assert recovery.status is Status.RECOVERED
     assert recovery.certificate.fraction_within == 1.0
+    assert recovery.certificate.beyond.distance > 4.0
     assert method.n_starts == n_starts
+    assert method.n_repairs == 3 * n_starts
 
 
 def test_exact_layers_make_a_failed_network_partial(monkeypatch):
@@ -189,12 +191,14 @@ def test_exact_layers_make_a_failed_network_partial(monkeypatch):
     assert recovery.first_layer is layer
 
 
-def test_an_error_that_a_method_saw_is_not_covered_up_by_a_certificate(monkeypatch):
+def test_an_error_that_a_method_saw_is_told_by_a_certificate(monkeypatch):
     truth = zoo.random_network([4, 3, 1], seed=1)
-    method = _Stubborn(Why.UNRESOLVED, worst_error=0.5, network=truth)
-    assert extract_with(monkeypatch, method, truth).status is Status.UNVERIFIED
-    method = _Stubborn(Why.UNRESOLVED, worst_error=0.0, network=truth)
-    assert extract_with(monkeypatch, method, truth).status is Status.RECOVERED
+    for worst in (0.5, 0.0):
+        method = _Stubborn(Why.UNRESOLVED, worst_error=worst, network=truth)
+        found = extract_with(monkeypatch, method, truth)
+        assert found.status is Status.RECOVERED
+        assert ("differs by up to 0.5" in found.certificate.statement) is (worst > 0.0)
+        assert (found.certificate.beyond is not None) is (worst > 0.0)
 
 
 @pytest.mark.parametrize("why", [Why.REFUTED, Why.NEARLY])

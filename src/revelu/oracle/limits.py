@@ -155,6 +155,9 @@ def is_answered(answers: Answers, box: tuple[float, float], d: int) -> bool:
     return all(answers(row) for row in rows)
 
 
+_IF = "if it answers only inside limits, say so: --box LO HI, or --like DATA"
+
+
 class _EnoughError(Exception):
     """So many rows were asked that no more are."""
 
@@ -183,7 +186,7 @@ def with_advice(
     """
     most = most if affords is None else min(most, affords)
     if not most or error.asked is None:
-        return TargetError(f"{error}; if it answers only inside limits, say so: --box, --like")
+        return TargetError(f"{error}; {_IF}")
     try:
         said = _advice(error, ask, inside, most)
     except ReveluError:  # which is not about this row
@@ -222,11 +225,13 @@ def _advice(
             outside = next((x for x in far if not answers(x)), None)
             if outside is None:
                 return ""
-            near = _extreme_first(X, None, len(X))[: -n_tried - 1 : -1]
-            known = near if inside is None else inside[None]
-            inside = next((x for x in known if answers(x)), None)
-            if inside is None:  # it answers nothing any more
-                return ""
+            near = _extreme_first(X, None, len(X))[:-n_tried:-1]
+            centre: FloatArray = np.zeros((1, X.shape[1]))
+            known = [*near, *centre] if inside is None else [inside]
+            found = next((x for x in known if answers(x)), None)
+            if found is None:  # it answers nothing any more, or never did
+                return _IF if inside is None else ""
+            inside = found
             limits = [find_limit(answers, inside, outside)]
         for limit in limits:
             if limit.column is not None:

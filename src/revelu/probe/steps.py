@@ -6,12 +6,16 @@ answers still differ, and do not change at all a million times as far off on eit
 would have to change along ``1e-15`` of an input by what it does not along ``1e-6`` of it.
 
 Rounding makes steps, too, of continuous functions.  Those of answers are of one unit each: what
-tells a step function is steps that are larger.  A target that computes in half precision rounds its
-inputs, and what is between its layers, as well, by steps of all sizes; where its answers are
-half-precision numbers, none is looked for.
+tells a step function is steps that are larger.  Where trees vote theirs are of one unit, too; but
+they lie at values of a single input each, whatever the others are, and a rounded function that
+changes with several inputs has a step where their sum makes one.
+
+A target that computes in half precision rounds its inputs, and what is between its layers, as well,
+by steps of all sizes; where its answers are half-precision numbers, none is looked for.
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,6 +32,12 @@ _STEPS = (
     "{share:.0%} of their range between inputs that differ in the last digit of float64, and not "
     "at all up to {beside:.0e} of an input to either side. A network of ReLUs is continuous; "
     "trees, forests and nearest neighbours jump so"
+)
+
+_ALONG = (
+    "the answers change at values of single inputs, whatever the others are: {n} of {of} places "
+    "where they jump stay when all other inputs move. So do trees and forests; a network whose "
+    "coarsely rounded answers change with one input alone at each of these does, too"
 )
 
 
@@ -58,6 +68,21 @@ class Sides:
         return Sides(self.P[rows], self.Q[rows], self.E[rows], self.A[rows], self.B[rows])
 
 
+class Jumps(NamedTuple):
+    """What was seen of a step function, in sentences; empty where nothing was.
+
+    Attributes
+    ----------
+    jumps : str
+        That it is one, whose steps no rounding has made.
+    along : str
+        That its steps lie at values of single inputs, whatever has made them.
+    """
+
+    jumps: str = ""
+    along: str = ""
+
+
 @dataclass(frozen=True)
 class Steps:
     """How a step function is told.
@@ -69,7 +94,8 @@ class Steps:
     n_places : int
         Segments whose ends have other answers.
     n_halvings, n_between : int, int
-        Of each, and after how many it is seen whether there may be a jump.
+        Of each, and after how many it is seen whether there may be a jump: a forest of a hundred
+        trees has hundreds on a segment, and one in ``2**16`` of it lies between two.
     beside : tuple of float
         How far off on either side the answers must stay what they are, relative to an input's
         size: farther than inputs are rounded by a target that computes in float32.
@@ -88,12 +114,19 @@ class Steps:
     steady : float
         Share of neighbouring inputs of the noise floor whose answers are the same: where fewer
         are, none is worth a query.
+    n_turns : int
+        Draws of half of the inputs that are moved beside a step, the others after them;
+    moved : float
+        by so many of their deviations,
+    gap : float
+        and how far apart the inputs on both sides are then, relative to an input's size: a step
+        that is moved along is missed by what that is of ``moved``.
     """
 
     n_inputs: int = 32
     n_places: int = 12
     n_halvings: int = 56
-    n_between: int = 8
+    n_between: int = 16
     beside: tuple[float, ...] = (1e-9, 1e-8, 1e-7, 1e-6)
     share: float = 0.75
     units: float = 1.5
@@ -101,6 +134,9 @@ class Steps:
     coarse: float = 0.1
     rounded: float = 16.0
     steady: float = 0.5
+    n_turns: int = 3
+    moved: float = 1e-3
+    gap: float = 1e-7
 
     def may_be(self, noise: NoiseFloor) -> bool:
         """Whether what the noise floor has seen of a target allows steps."""
@@ -120,22 +156,110 @@ class Steps:
         TargetError
             If the target does not answer.
         """
+        return self._look(oracle, grid, rng, along=False, votes=False).jumps
+
+    def look(
+        self, oracle: Oracle, grid: Grid | None, rng: np.random.Generator, *, votes: bool = False
+    ) -> "Jumps":
+        """See whether a target is a step function, and whether its steps lie along single inputs.
+
+        Parameters
+        ----------
+        grid : Grid, optional
+            As of :meth:`evidence`.
+        votes : bool
+            Look, for four times the queries, whether steps lie so that may be of rounding, too.
+
+        Raises
+        ------
+        TargetError
+            If the target does not answer.
+        """
+        return self._look(oracle, grid, rng, along=True, votes=votes)
+
+    def _look(
+        self,
+        oracle: Oracle,
+        grid: Grid | None,
+        rng: np.random.Generator,
+        *,
+        along: bool,
+        votes: bool,
+    ) -> "Jumps":
         try:
             with oracle.as_answered():
-                return self._evidence(oracle, grid, rng)
+                steps, Y = self._sides(oracle, None if votes else grid, rng)
+                if steps is None or len(steps) < self.fewest:
+                    return Jumps()
+                said = self._evidence(steps, Y, grid)
+                along = votes or (along and bool(said))
+                return Jumps(said, self._along_inputs(oracle, steps, rng) if along else "")
         except LimitReachedError:
-            return ""
+            return Jumps()
 
-    def _evidence(self, oracle: Oracle, grid: Grid | None, rng: np.random.Generator) -> str:
+    def _evidence(self, steps: Sides, Y: FloatArray, grid: Grid | None) -> str:
+        """Say that steps are larger than those of rounding, where they are."""
+        # The few values that a noise floor has seen may not have shown a grid.
+        grid = grid or read_numbers(np.vstack([Y, steps.A, steps.B])).grid
+        ranges = np.ptp(Y, axis=0)
+        are_larger = self._are_no_rounding(steps, ranges, grid)
+        return self._told(steps, self.n_places, ranges) if are_larger else ""
+
+    def _along_inputs(self, oracle: Oracle, steps: Sides, rng: np.random.Generator) -> str:
+        """Say that steps lie at values of single inputs, where they do."""
+        center, matrix = oracle.own_inputs
+        if len(center) < 2:
+            return ""
+        moves = self.moved * np.linalg.pinv(matrix / np.linalg.norm(matrix, axis=0))
+        n = int(self._stay(oracle, steps, moves, rng).sum())
+        return _ALONG.format(n=n, of=self.n_places) if n >= self.fewest else ""
+
+    @property
+    def fewest(self) -> int:
+        """Places that must be steps."""
+        return int(np.ceil(self.share * self.n_places))
+
+    def _stay(
+        self, oracle: Oracle, steps: Sides, moves: FloatArray, rng: np.random.Generator
+    ) -> BoolArray:
+        """Which steps stay where they are when the inputs move that they are no step of.
+
+        Of two halves of the inputs one has that input, and moves away from the step.
+
+        Parameters
+        ----------
+        moves : ndarray, shape (m, r)
+            What moves each input alone, in coordinates.
+        """
+        size = np.maximum(np.abs(steps.P).max(axis=1), 1.0)[:, None]
+        across = self.gap * size * steps.E
+        stay = np.ones(len(steps), dtype=bool)
+        for _ in range(self.n_turns):
+            ways = rng.choice([-1.0, 1.0], (len(steps), len(moves)))
+            half = rng.permuted(np.tile(np.arange(len(moves)) % 2 == 0, (len(steps), 1)), axis=1)
+            still = []
+            for chosen in (half, ~half):
+                M = (ways * chosen) @ moves
+                sides = [_inside(oracle, side + M) for side in (steps.P - across, steps.Q + across)]
+                still.append((oracle(sides[0]) != oracle(sides[1])).any(axis=1))
+            stay &= still[0] != still[1]
+        return stay
+
+    def _sides(
+        self, oracle: Oracle, grid: Grid | None, rng: np.random.Generator
+    ) -> tuple[Sides | None, FloatArray]:
+        """Steps between inputs of different answers, and these; None where there are too few.
+
+        Nor are there where all are seen early to be of one unit of ``grid``.
+        """
         X = _drawn(oracle, self.n_inputs, rng)
         Y = oracle(X)
         kinds = np.unique(Y, axis=0, return_inverse=True)[1].ravel()
         if kinds.max() == 0:
-            return ""
+            return None, Y
         first = rng.choice(len(X), self.n_places)
         second = np.array([rng.choice(np.flatnonzero(kinds != kinds[i])) for i in first])
         P, Q, A, B = X[first], X[second], Y[first], Y[second]
-        fewest = int(np.ceil(self.share * self.n_places))
         ends = (P.copy(), Q.copy())
         for n in range(self.n_halvings):
             middle = P + (Q - P) / 2.0
@@ -143,16 +267,13 @@ class Steps:
             same = (answers == A).all(axis=1)
             P[same], Q[~same], B[~same] = middle[same], middle[~same], answers[~same]
             moved = (ends[0] != P).any(axis=1)
-            if (n + 1) % self.n_between == 0 and moved.sum() < fewest:
-                return ""
+            if (n + 1) % self.n_between == 0 and (
+                moved.sum() < self.fewest or not self._may_be_larger(A, B, grid)
+            ):
+                return None, Y
         E = (ends[1] - ends[0]) / np.linalg.norm(ends[1] - ends[0], axis=1)[:, None]
         sides = Sides(P, Q, E, A, B)
-        is_step = self._are_steps(oracle, sides)
-        steps = sides.take(is_step)
-        # The few values that a noise floor has seen may not have shown a grid.
-        grid = grid or read_numbers(np.vstack([Y, A, B])).grid
-        is_told = is_step.sum() >= fewest and self._are_no_rounding(steps, np.ptp(Y, axis=0), grid)
-        return self._told(steps, self.n_places, np.ptp(Y, axis=0)) if is_told else ""
+        return sides.take(self._are_steps(oracle, sides)), Y
 
     def _are_steps(self, oracle: Oracle, sides: Sides) -> BoolArray:
         """Where no number is left between both sides, whose answers go on as they are."""
@@ -177,6 +298,14 @@ class Steps:
             single = float(np.finfo(np.float32).eps) * sizes
             unit = np.maximum(unit, self.rounded * single / self.units)
         return int((jumps > self.units * unit).any(axis=1).sum()) >= self.fewest_larger
+
+    def _may_be_larger(self, A: FloatArray, B: FloatArray, grid: Grid | None) -> bool:
+        """Whether enough sides still differ by more than a unit of a grid that is known."""
+        if grid is None:
+            return True
+        unit = grid.spacing(np.maximum(np.abs(A), np.abs(B)))
+        larger = (np.abs(B - A) > self.units * unit).any(axis=1)
+        return int(larger.sum()) >= self.fewest_larger
 
     def _told(self, steps: Sides, of: int, ranges: FloatArray) -> str:
         jumps = np.abs(steps.B - steps.A)

@@ -121,7 +121,8 @@ def thief(account: Mapping[str, Any]) -> str:
 
 def _taken_first(account: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """The row of the answers as they are, where something was found for a known cost."""
-    row = account["rows"][0] if account["rows"] and not account.get("changed") else None
+    is_one = not (account.get("changed") or account.get("contradicted"))
+    row = account["rows"][0] if account["rows"] and is_one else None
     found = row is not None and row["recovered"] != "nothing" and row["queries"] is not None
     return row if found else None
 
@@ -183,7 +184,8 @@ def name_of(row: Mapping[str, Any]) -> str:
 def _recovered(row: Mapping[str, Any]) -> Cell:
     tone, text = GIVEN_AWAY[row["recovered"]][1], f"{row['recovered']}"
     # Nothing found in a part of the time is no good news.
-    tone = "warn" if (row["cut"] or row.get("not_in_class")) and tone == "good" else tone
+    is_open = row["cut"] or row.get("not_in_class") or row.get("undecided")
+    tone = "warn" if is_open and tone == "good" else tone
     is_blocked = bool(row.get("saturated"))
     text = "undecided" if is_blocked and text == "nothing" else text
     words = {"certified": "certified", "extrapolated": "extrapolated"}
@@ -388,6 +390,8 @@ def _of_kind(account: Mapping[str, Any]) -> list[tuple[str, str]]:
     function = kind["function"]
     said = [f"{'step' if function == 'steps' else function} function"]
     said += [f"{heading}: {kind[name]}" for name, heading in named.items()]
+    if function == "steps" and kind.get("steps", "unknown") != "unknown":
+        said.insert(1, f"as of {'trees' if kind['steps'] == 'trees' else 'nearest neighbours'}")
     if (filters := kind["filters"]) is not None:
         said.append(_of_filters(filters))
     # What ended the diagnosis is told below, as its evidence.

@@ -147,15 +147,21 @@ def _of_audit(account: Mapping[str, Any]) -> Verdict:
     rows, missing = account["rows"], account["missing"]
     if not rows:
         return Verdict("nothing was judged", "warn")
+    if account.get("contradicted"):
+        return Verdict("unknown: the target does not answer as one model", "bad")
     if account.get("changed"):
         return Verdict("unknown: the target changed while it was audited", "bad")
     words, tone = GIVEN_AWAY[rows[0]["recovered"]]
-    if rows[0].get("saturated") and rows[0]["recovered"] == "nothing":
+    if (near := account.get("near_copy")) is not None:
+        words, tone = _of_near_copy(near, words, rows[0]["recovered"]), "bad"
+    elif rows[0].get("saturated") and rows[0]["recovered"] == "nothing":
         words, tone = "undecided: it is saturated where it was asked", "warn"
     elif rows[0].get("not_in_class") and rows[0]["recovered"] == "nothing":
         words, tone = "the target is no such network: copies trained on it were not tried", "warn"
     elif rows[0]["cut"] and rows[0]["recovered"] == "nothing":
         words, tone = "nothing was found before the attack was cut", "warn"
+    elif rows[0].get("undecided") and rows[0]["recovered"] == "nothing":
+        words, tone = "the attack ended without a network, which does not show that none is", "warn"
     # Where any attack was cut, that nothing was found is no good news.
     elif tone == "good" and (missing or any(is_open(row) for row in rows)):
         words, tone = f"{words}, but not all attacks came to their end", "warn"
@@ -163,6 +169,13 @@ def _of_audit(account: Mapping[str, Any]) -> Verdict:
         words = f"{severity}: {words}"
     n = len(missing)
     return Verdict(f"{words}; {n} row{'s' * (n != 1)} missing" if missing else words, tone)
+
+
+def _of_near_copy(near: Mapping[str, Any], words: str, recovered: str) -> str:
+    """A copy that is nearly the function, and what else is given away."""
+    cost = "" if near["queries"] is None else f" for {near['queries']:,} queries"
+    said = f"a copy that explains {near['fidelity']:.1%} of the answers' variance{cost}"
+    return said if recovered == "nothing" else f"{words}, and {said}"
 
 
 def is_open(row: Mapping[str, Any]) -> bool:

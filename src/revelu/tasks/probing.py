@@ -103,7 +103,10 @@ def _account(
     seconds: float,
     error: str,
 ) -> Probe:
-    last = exchanges[-1] if exchanges else None
+    # A refusal says more than what was asked after it, to see where limits are.
+    refusals = [exchange for exchange in exchanges if exchange.reply.status >= 400]
+    told = refusals if error and refusals else exchanges
+    last = told[-1] if told else None
     if last is not None:
         seconds = sum(exchange.seconds for exchange in exchanges) / len(exchanges)
     return Probe(

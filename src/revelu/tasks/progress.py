@@ -69,8 +69,9 @@ class Progress:
         if self.fraction is not None:
             said.append(f"{self.fraction:.0%}")
         if self.n_queries:
-            waiting = f", {self.n_underway:,} on their way" if self.n_underway else ""
-            said.append(f"{self.n_queries:,} queries in {self.n_rounds:,} rounds{waiting}")
+            said.append(f"{self.n_queries:,} queries in {self.n_rounds:,} rounds")
+        if self.n_underway:
+            said.append(f"{self.n_underway:,} on their way")
         if self.expected is not None:
             least, most = self.expected
             is_beyond = self.n_queries > most

@@ -28,6 +28,12 @@ CHANGED = (
 )
 
 
+NO_ONE_MODEL = (
+    "the target answers as more than one model, so that the rows are of no one model and nothing "
+    "follows from them: see that every request reaches the same model, and audit it again"
+)
+
+
 @dataclass(frozen=True)
 class Conclusion:
     """What rows say of the defences that leave numbers.
@@ -41,15 +47,16 @@ class Conclusion:
         The defence to take, where one helps.
     unknown : tuple of str
         Defences that decide, and whose attack was cut or not begun.
-    not_in_class : AuditRow or None
-        The answers as they are, where nothing was found and the target is none of the networks
-        that are looked for: no other row tells then what helps.
+    undecided : AuditRow or None
+        The answers as they are, where nothing was found that tells what they give away, as the
+        target is none of the networks that are looked for, or it was not seen why an attack ended
+        without one: no other row tells then what helps.
     """
 
     kind: str
     best: AuditRow | None = None
     unknown: tuple[str, ...] = ()
-    not_in_class: AuditRow | None = None
+    undecided: AuditRow | None = None
 
 
 def concluded(rows: Sequence[AuditRow], n_outputs: int, missing: Sequence[str] = ()) -> Conclusion:
@@ -62,8 +69,9 @@ def concluded(rows: Sequence[AuditRow], n_outputs: int, missing: Sequence[str] =
     if not rows:
         return Conclusion("inconclusive")
     first, usable = rows[0], [row for row in rows if serves(row, n_outputs)]
-    if first.recovered == "nothing" and first.not_in_class and not first.saturated:
-        return Conclusion("inconclusive", not_in_class=first)
+    is_open = first.not_in_class or (first.undecided and not first.cut)
+    if first.recovered == "nothing" and is_open and not first.saturated:
+        return Conclusion("inconclusive", undecided=first)
     if first.is_judged and first.recovered == "nothing":
         return Conclusion("nothing given")
     decisive = [first, *(row for row in usable if row is not first)]
@@ -88,6 +96,7 @@ def advice(
     data: str,
     missing: Sequence[str] = (),
     run_again: str = "",
+    looks_like: str = "",
 ) -> tuple[str, ...]:
     """Say what to answer, and where a limit on queries has to lie.
 
@@ -99,18 +108,20 @@ def advice(
         Defences that were not judged.
     run_again : str
         What would bring attacks to their end that were cut.
+    looks_like : str
+        What the target looks like where no network was found.
     """
     if not rows:
         return ()
     found = concluded(rows, n_outputs, missing)
     said = [_of_numbers(found, rows, n_outputs, data, run_again)]
+    if found.undecided is not None:
+        said = [_of_others(found.undecided, rows, looks_like)]
     classes = [row for row in rows if row.defence == "labels"]
-    said += [
-        _of_labels(row, rows[0]) for row in classes if n_outputs > 1 and not found.not_in_class
-    ]
+    said += [_of_labels(row, rows[0]) for row in classes if n_outputs > 1 and not found.undecided]
     said += [_of_top(row) for row in rows[1:] if row.defence == WITHHELD[0] and _level(rows[0])]
     said.append(_limit(rows))
-    if digits := _by_digits(rows):
+    if not found.undecided and (digits := _by_digits(rows)):
         said.append(digits)
     return (*said, CAVEAT)
 
@@ -142,8 +153,6 @@ def _of_numbers(
             return f"the answers as they are give away {_WORDS['nothing']}: no defence is needed"
         case "none serves":
             return f"no answer of numbers was seen to {kept} on {data}"
-        case "inconclusive" if found.not_in_class is not None:
-            return _of_others(found.not_in_class)
         case "inconclusive":
             again = f": run again with {run_again}" if run_again else ""
             return f"inconclusive{again}; {_not_known(found.unknown, rows)}"
@@ -162,13 +171,20 @@ def _of_numbers(
     return f"none of these numeric defences helps: {_what_all_give(rows, n_outputs, kept)}"
 
 
-def _of_others(row: AuditRow) -> str:
-    """What attacks on networks say of a target that is none, and the best copy that they made."""
-    said = (
-        "not known: these attacks are those of ReLU networks, and the target is none that they "
-        "recover; copies trained on its answers were not tried, and a student may come near, for "
-        "how many queries is not known here"
-    )
+def _of_others(row: AuditRow, rows: Sequence[AuditRow], looks_like: str) -> str:
+    """What attacks on networks say where they found none, and the best copy that they made."""
+    seems = f"; it looks like {looks_like}" if looks_like else ""
+    if row.not_in_class:
+        said = (
+            "not known: these attacks are those of ReLU networks, and the target is none that they "
+            f"recover{seems}; copies trained on its answers were not tried, and a student may come "
+            "near, for how many queries is not known here"
+        )
+    else:
+        said = (
+            "not known: the attack on the answers as they are ended without a network, which does "
+            f"not show that there is none{seems}"
+        )
     parts = [
         f"{share:.1%} {of}"
         for share, of in (
@@ -177,7 +193,12 @@ def _of_others(row: AuditRow) -> str:
         )
         if share is not None and share > 0.0
     ]
-    return f"{said}; a copy that explains {' and '.join(parts)} was made" if parts else said
+    if not parts:
+        return said
+    source = row.at_least.get("fidelity", row.defence)
+    made = next((r for r in rows if r.defence == source), row)
+    cost = "" if made.queries is None else f", for {made.queries:,} queries"
+    return f"{said}; a copy that explains {' and '.join(parts)} was made{cost}"
 
 
 def so_far(found: Conclusion, rows: Sequence[AuditRow], n_outputs: int, run_again: str = "") -> str:

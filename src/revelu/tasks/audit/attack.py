@@ -3,8 +3,10 @@
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
+
+import numpy as np
 
 from revelu.errors import InputError, LimitReachedError
 from revelu.network import Network
@@ -32,16 +34,22 @@ class Limits:
     clock : callable, () -> float
         What counts the seconds: those of computing, so that what else the machine does, or
         waits for, decides nothing; or those of a limit that a user gave.
+    checks : int
+        Fresh queries of a network's certificate; an attacker would not ask them.
+    inputs : ndarray, shape (n, d), optional
+        Queries that a certificate of numbers asks, too.
     """
 
     seconds: float
     queries: int | None
     clock: Callable[[], float] = time.process_time
+    checks: int = 1000
+    inputs: FloatArray | None = None
 
     def share(self, share: float) -> "Limits":
         """Return a part of both."""
         queries = None if self.queries is None else int(share * self.queries)
-        return Limits(share * self.seconds, queries, self.clock)
+        return replace(self, seconds=share * self.seconds, queries=queries)
 
 
 @dataclass(frozen=True)
@@ -193,7 +201,8 @@ def attack(
     if leaves == "numbers":
         found = run.finding(run.find_network(limits.share(run.for_network)), None)
         is_found = found.copy is not None and (found.certified or is_copy(found))
-        if is_found or found.has_first_layer:
+        # What is constant nearly everywhere has no gradient that would show a span.
+        if is_found or found.has_first_layer or found.of_steps:
             return found
         return run.finding(found.network, run.find_span(labels=False))
     if leaves == "labels":
@@ -213,8 +222,8 @@ class _Attack:
         Of numbers, part of the time and of the queries for the network; the rest is for the span.
     patience : float
         Most seconds by the clock, as a multiple of those of computing, for slow targets.
-    checks, span_checks : int
-        Fresh queries of the certificates; an attacker would not ask them.
+    span_checks : int
+        Fresh queries of a span's certificate; an attacker would not ask them.
     """
 
     base: Oracle
@@ -224,7 +233,6 @@ class _Attack:
     progress: Listener
     for_network: float = 0.7
     patience: float = 4.0
-    checks: int = 1000
     span_checks: int = 300
 
     def __post_init__(self) -> None:
@@ -234,19 +242,14 @@ class _Attack:
         self.notes: list[str] = []
 
     def find_network(self, limits: Limits, *, labels: bool = False) -> Recovery | None:
-        domain, rows = self.base.domain, None
-        if domain is not None and domain.rows is not None and len(domain.rows):
-            # What is wrong at rows of the data that the domain is like is no copy there.
-            rows = domain.to_coordinates(domain.rows[: self.checks])
-
         def search(oracle: Oracle) -> Recovery:
             return extract(
                 oracle,
                 seed=self.seed,
-                checks=self.checks,
+                checks=self.limits.checks,
                 progress=self.progress,
                 labels=labels,
-                inputs=rows,
+                inputs=self._rows(labels=labels),
             )
 
         found = self._searched(limits, search)
@@ -255,6 +258,15 @@ class _Attack:
         if found is not None and (labels or found.status is not Status.RECOVERED):
             self.notes += found.evidence
         return found
+
+    def _rows(self, *, labels: bool) -> FloatArray | None:
+        """Coordinates at which a copy has to be right, too: of the data, and of a user's inputs."""
+        domain, rows = self.base.domain, list[FloatArray]()
+        if domain is not None and domain.rows is not None:
+            rows.append(domain.to_coordinates(domain.rows[: self.limits.checks]))
+        if self.limits.inputs is not None and not labels:
+            rows.append(self.limits.inputs)
+        return np.vstack(rows) if sum(map(len, rows)) else None
 
     def find_span(self, *, labels: bool) -> SpanRecovery | None:
         def search(oracle: Oracle) -> SpanRecovery:

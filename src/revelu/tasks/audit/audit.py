@@ -25,12 +25,14 @@ from revelu.oracle import Ask, Domain, NoiseFloor, Oracle, degrade, measure_nois
 from revelu.oracle.column_names import NamedRows
 from revelu.tasks.audit.attack import Finding, Limits, attack, explains
 from revelu.tasks.audit.defences import Defence, defences, in_turn
-from revelu.tasks.audit.implied import broken_by, with_implied
+from revelu.tasks.audit.implied import broken_by, with_implied, with_its_class
 from revelu.tasks.audit.judging import DEAR, Judge, opened, row_in_units
-from revelu.tasks.audit.outcome import End, Seen, Spent, outcome, told_by_coarser
+from revelu.tasks.audit.nature import OTHERS, Nature, not_attacked
+from revelu.tasks.audit.outcome import End, Seen, Spent, outcome, told_by_coarser, unseen
 from revelu.tasks.audit.paid import PaidAnswers
 from revelu.tasks.audit.rows import NETWORK, ORDER, Audit, AuditRow, Reference
 from revelu.tasks.audit.searches import better, joined
+from revelu.tasks.diagnose.kind import Kind
 from revelu.tasks.job import given_inputs, open_target, random_seeds
 from revelu.tasks.notebook import listener
 from revelu.tasks.partial import keep_partial
@@ -164,6 +166,8 @@ class _Audit:
         Attacks with seeds of their own that a defence has to withstand, where others did not.
     longer : float
         What attacks that were cut are to have the next time, as a multiple of what they had.
+    checks : int
+        Fresh queries of the certificate of the answers as they are, as of an extraction.
     labels_each, labels_least : int
         Labels that the search for the network behind them may ask for each weight of the one that
         numbers gave away, and in all where that is more.  What took no more came back, and a
@@ -186,6 +190,7 @@ class _Audit:
     again: float = 4.0
     tries: int = 3
     longer: float = 4.0
+    checks: int = 3000
     labels_each: int = 150
     labels_least: int = 5_000_000
 
@@ -208,6 +213,8 @@ class _Audit:
         self.place = 0
         self.paid = PaidAnswers()
         self.judge: Judge | None = None
+        self.noise: NoiseFloor | None = None
+        self.kind, self.nature, self.is_noise = Kind(), Nature(self.oracle, self.seed), False
 
     def run(self) -> Audit:
         """Look at the target, then at one defence after another."""
@@ -215,13 +222,18 @@ class _Audit:
         end = End(None, "")
         try:
             end = End(*self._measure())
+            self.noise = end.noise
             # A target that is saturated everywhere is so with probabilities.
             self._ask_reference(SOFTMAX if end.noise is None else end.noise.link)
+            self._tell("looking for jumps", 0.0)
+            self.kind = self.nature.at_once(self.noise, self._asked.known.Y)
             for place in in_turn(self.all):
                 if self.rows and self._is_over():
                     break
                 self.place = place
                 self.rows[place] = self._judged(self.all[place], self._limits(self.all[place]))
+                if len(self.rows) == 1:
+                    self.kind = self._nature_of(self.rows[place])
             self._try_again()
             self._doubt()
             self._look_behind_labels()
@@ -250,23 +262,12 @@ class _Audit:
         except ChangedError:
             raise
         except TargetError as failure:
-            self._leave_unseen(f"{failure}")
+            self.warnings.append(unseen(f"{failure}", self.judged))
         except LimitReachedError as limit:
             # It is the target that failed: time has but kept it from being asked again.
             if not limit.heard:
                 raise
-            self._leave_unseen(limit.heard)
-
-    def _leave_unseen(self, why: str) -> None:
-        """Say which rows a target made that could not be seen to be the same still."""
-        asked = [r for r in self.judged if r.finding is not None and not r.extrapolated]
-        names = ", ".join("as they are" if r.defence == "none" else r.defence for r in asked)
-        rest = ", and those that are concluded from these" if len(asked) < len(self.rows) else ""
-        self.warnings.append(
-            "in the end the target could not be asked whether it is still the same model: "
-            f"{why}.  This concerns the rows that it answered ({names}){rest}: another model may "
-            "have answered a part"
-        )
+            self.warnings.append(unseen(limit.heard, self.judged))
 
     @property
     def judged(self) -> list[AuditRow]:
@@ -417,14 +418,18 @@ class _Audit:
     def _judged(self, defence: Defence, limits: Limits) -> AuditRow:
         """Judge one defence."""
         first, known = self.rows.get(0), self._asked.known
-        if first is not None and defence.leaves == "numbers" and not known.changes(defence):
+        is_other = self.kind.function in OTHERS
+        # A smooth function may look in few directions.
+        if is_other and (first is None or first.recovered == "nothing"):
+            row = not_attacked(defence.name, self.kind if first is None else None)
+        elif first is not None and defence.leaves == "numbers" and not known.changes(defence):
             note = f"changes none of {len(known.Y):,} answers: the same as none"
             row = replace(first, defence=defence.name, notes=(note,))
         elif first is not None and defence.leaves == "numbers" and known.shows_labels(defence):
             note = "rounded to whole numbers these are the labels again: the same as none"
             row = replace(first, defence=defence.name, notes=(note,))
         elif first is not None and defence.leaves == "top" and known.Y.shape[1] == 2:
-            row = _with_its_class(first, defence)
+            row = with_its_class(first, defence.name)
         elif not self.every_row and (coarser := self._broken_by(defence)) is not None:
             made = f"{coarser.defence} can be made of these answers, and gave away the weights"
             reason = f"an attack of its own: {made}"
@@ -439,6 +444,16 @@ class _Audit:
         log.info("%s: %s", row.defence, row.recovered)
         return replace(row, labels_kept=kept, shift=shift)
 
+    def _nature_of(self, first: AuditRow) -> Kind:
+        """What the target is, where the answers as they are gave away no network."""
+        known = self._asked.known
+        if first.recovered in NETWORK or self.kind.function in OTHERS:
+            return self.kind
+        self._tell("looking what kind of function it is", 0.0)
+        self.is_noise = first.recovered == "nothing" and not first.cut
+        self.is_noise = self.is_noise and self.nature.is_noise(self.noise, known.X, known.Y)
+        return self.kind if self.is_noise else self.nature.after(first.notes, self.noise, known.Y)
+
     def _broken_by(self, defence: Defence) -> AuditRow | None:
         """A row that tells of a defence what its own attack would."""
         return broken_by(defence.name, self.rows.values(), self._makes)
@@ -446,6 +461,8 @@ class _Audit:
     def _attacked(self, defence: Defence, base: Oracle, ask: Ask, limits: Limits) -> AuditRow:
         """Attack what ``ask`` answers, and compare what is found with the target."""
         self.allowed[defence.name] = limits
+        if defence.name == "none":
+            limits = replace(limits, checks=self.checks, inputs=self.inputs)
         began, on_clock = self.clock(), time.monotonic()
 
         def listen(event: Progress) -> None:
@@ -503,7 +520,16 @@ class _Audit:
             n = self.paid.n_paid + self.paid.n_others
             note += f"; {self.paid.n_paid:,} of its {n:,} answers are the model's, paid for before"
         untried = (*row.not_tried, "an attack on the served model behind this defence")
-        return replace(row, extrapolated=True, not_tried=untried, notes=(note, *row.notes))
+        # The copy's weights are the target's where fresh answers of the target have said so.
+        most = row.recovered if first.certified or row.recovered != "weights" else "function"
+        return replace(
+            row,
+            recovered=most,
+            certified=False,
+            extrapolated=True,
+            not_tried=untried,
+            notes=(note, *row.notes),
+        )
 
     def _limits(self, defence: Defence) -> Limits:
         """The first row may take half of what there is, the others share the rest.
@@ -557,7 +583,8 @@ class _Audit:
         missing = [defence for i, defence in enumerate(self.all) if i not in done]
         spent = Spent(self.seconds, time.monotonic() - self.began, self.took, self.longer)
         noted = [] if self.oracle.journal is None else self.oracle.journal.notes()
-        found = Seen(judge, rows, missing, self._makes, [*self.warnings, *noted])
+        said = (*self.warnings, *noted)
+        found = Seen(judge, rows, missing, self._makes, said, self.kind, self.is_noise)
         return outcome(self.oracle, found, end, spent)
 
     def _tell(self, message: str, within: float, phase: str = "noise") -> None:
@@ -572,13 +599,3 @@ class _Audit:
         if self.place in self.rows:
             place, done = f"row {self.place + 1} again, ", 1.0 - left / self.seconds
         self.progress(Progress.of(self.oracle, phase, f"{place}{message}", done, left))
-
-
-def _with_its_class(first: AuditRow, defence: Defence) -> AuditRow:
-    """The row of the larger of two probabilities, by that of the answers as they are.
-
-    Whoever is told which class it is of has both; the larger one alone was not attacked.
-    """
-    note = "of two classes the larger probability, with its class beside it, is the whole answer"
-    untried = ("an attack on the larger probability without its class",)
-    return replace(first, defence=defence.name, extrapolated=True, not_tried=untried, notes=(note,))

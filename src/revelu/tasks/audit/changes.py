@@ -81,7 +81,8 @@ def _words(row: Row) -> str:
 def exceeds(rows: Sequence[Row], kind: str) -> bool | None:
     """Whether the answers as they are give away at least ``kind``; None where that is not known.
 
-    Nothing is known of a target that is no ReLU network: these attacks are not of its kind.
+    Nothing is known of a target that is no ReLU network, for these attacks are not of its kind, nor
+    where an attack ended without a network, which does not show that there is none.
     """
     if not rows or rows[0]["defence"] != "none":
         return None
@@ -89,4 +90,5 @@ def exceeds(rows: Sequence[Row], kind: str) -> bool | None:
     if ORDER.index(first["recovered"]) >= ORDER.index(kind):
         return True
     # Audits of versions before did not say whether the target is of the class.
-    return False if is_judged(first) and not first.get("not_in_class") else None
+    is_open = first.get("not_in_class") or first.get("undecided")
+    return False if is_judged(first) and not is_open else None

@@ -20,7 +20,8 @@ def broken_by(defence: str, rows: Iterable[AuditRow], makes: Makes) -> AuditRow 
 def with_implied(rows: Sequence[AuditRow], makes: Makes) -> list[AuditRow]:
     """Return rows of which none gives away less than coarser answers that can be made of its own.
 
-    Rows are what attacks found, and those that stood for it without an attack.
+    Rows are what attacks found, and those that stood for it without an attack.  What was
+    extrapolated is no more than a copy has shown, and raises none that was measured.
     """
     return [_with_better_copies(_raised(row, rows, makes), rows, makes) for row in rows]
 
@@ -34,7 +35,7 @@ def _with_better_copies(row: AuditRow, rows: Sequence[AuditRow], makes: Makes) -
 
     An attack is random, and one on coarser answers may end with the better copy.
     """
-    below = [r for r in rows if not r.implied_by and makes(row.defence, r.defence)]
+    below = _below(row, rows, makes)
     shown, at_least, error = dict[str, Any](), dict[str, str](), row.error
     for name in _LIKENESS:
         own = getattr(row, name)
@@ -47,9 +48,15 @@ def _with_better_copies(row: AuditRow, rows: Sequence[AuditRow], makes: Makes) -
     return replace(row, **shown, at_least=at_least, error=error) if shown else row
 
 
+def _below(row: AuditRow, rows: Sequence[AuditRow], makes: Makes) -> list[AuditRow]:
+    """Rows that tell of one, whose answers can be made of its own."""
+    below = [r for r in rows if not r.implied_by and makes(row.defence, r.defence)]
+    return [r for r in below if not (row.is_measured and r.extrapolated)]
+
+
 def _raised(row: AuditRow, rows: Sequence[AuditRow], makes: Makes) -> AuditRow:
     """A row with what those below it give away, where that is more."""
-    below = [r for r in rows if not r.implied_by and makes(row.defence, r.defence)]
+    below = _below(row, rows, makes)
     more = [r for r in below if ORDER.index(r.recovered) > ORDER.index(row.recovered)]
     if not more:
         return row
@@ -65,6 +72,7 @@ def _raised(row: AuditRow, rows: Sequence[AuditRow], makes: Makes) -> AuditRow:
         broke_off=row.broke_off,
         extrapolated=True,
         from_copy=best.extrapolated,
+        certified=best.certified and not best.extrapolated,
         implied_by=best.defence,
         not_tried=row.not_tried,
         labels_kept=row.labels_kept,
@@ -77,3 +85,20 @@ def _raised(row: AuditRow, rows: Sequence[AuditRow], makes: Makes) -> AuditRow:
 def _end(row: AuditRow) -> str:
     what = "found nothing" if row.recovered == "nothing" else f"found the {row.recovered} alone"
     return f"{what} before it was cut" if row.cut else what
+
+
+def with_its_class(first: AuditRow, defence: str) -> AuditRow:
+    """The row of the larger of two probabilities, by that of the answers as they are.
+
+    Whoever is told which class it is of has both; the larger one alone was not attacked.
+    """
+    note = "of two classes the larger probability, with its class beside it, is the whole answer"
+    untried = ("an attack on the larger probability without its class",)
+    return replace(
+        first,
+        defence=defence,
+        certified=False,
+        extrapolated=True,
+        not_tried=untried,
+        notes=(note,),
+    )

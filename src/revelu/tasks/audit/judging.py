@@ -7,7 +7,7 @@ import numpy as np
 from revelu.oracle import Domain
 from revelu.tasks.audit.attack import Finding
 from revelu.tasks.audit.defences import Defence
-from revelu.tasks.audit.rows import NETWORK, AuditRow, Reference
+from revelu.tasks.audit.rows import NETWORK, ORDER, AuditRow, Reference
 from revelu.tasks.units import in_units, span_in_units
 
 DEAR = "a search of more than {n:,} labels for the network, which these did not reach"
@@ -113,6 +113,10 @@ def row_in_units(
     found = replace(found, network=network, span=span)
     # An attack asks coordinates, and says of those that they are N(0, I).
     notes = tuple(note.replace("N(0, I) inputs", f"inputs {domain.words}") for note in row.notes)
+    if row.extrapolated:
+        # What is seen of a copy in the target's units is no more than was said of it.
+        most = min(found.kind(likeness), row.recovered, key=ORDER.index)
+        return replace(row, finding=found, recovered=most, notes=notes)
     return replace(
         row,
         finding=found,

@@ -7,6 +7,7 @@ from revelu.oracle import NoiseFloor, Oracle
 from revelu.recovery import Status
 from revelu.tasks.audit.advice import (
     CHANGED,
+    NO_ONE_MODEL,
     Conclusion,
     advice,
     concluded,
@@ -18,7 +19,9 @@ from revelu.tasks.audit.advice import (
 from revelu.tasks.audit.defences import Defence
 from revelu.tasks.audit.implied import Makes, with_implied
 from revelu.tasks.audit.judging import LAST, Judge
+from revelu.tasks.audit.nature import OTHERS, in_words
 from revelu.tasks.audit.rows import NETWORK, Audit, AuditRow, facts
+from revelu.tasks.diagnose.kind import Kind
 
 
 @dataclass(frozen=True)
@@ -78,6 +81,10 @@ class Seen:
     makes : callable
         Which answers can be made of which.
     warnings : sequence of str
+    kind : Kind
+        What the target looks like, where no network was found.
+    is_noise : bool
+        Whether answers are drawn anew by all that they vary by.
     """
 
     judge: Judge | None
@@ -85,12 +92,17 @@ class Seen:
     missing: Sequence[Defence]
     makes: Makes
     warnings: Sequence[str]
+    kind: Kind
+    is_noise: bool
 
 
 def outcome(oracle: Oracle, seen: Seen, end: End, spent: Spent) -> Audit:
     """Return what an audit says."""
     judge = seen.judge
-    rows = _seen_as_curved(with_implied(seen.rows, seen.makes), end.noise)
+    rows = _in_view_of(with_implied(seen.rows, seen.makes), end.noise, seen)
+    contradiction = _contradiction(rows)
+    if contradiction:
+        end = replace(end, error="; ".join(filter(None, (end.error, contradiction))))
     missing = tuple(defence.name for defence in seen.missing)
     limited = any(row.finding is not None and row.finding.out_of_queries for row in rows)
     limited |= oracle.remaining == 0 and any(LAST in row.not_tried for row in rows)
@@ -100,9 +112,10 @@ def outcome(oracle: Oracle, seen: Seen, end: End, spent: Spent) -> Audit:
     deciding = _deciding(judge, seen.missing)
     found = concluded(rows, n_outputs, deciding)
     where = f"inputs {oracle.where}" if judge is None else judge.inputs[-1]
-    said = advice(rows, n_outputs, where, deciding, run_again)
-    if end.changed:
-        found, said = Conclusion("inconclusive"), (CHANGED,)
+    looks_like = "" if rows and rows[0].recovered in NETWORK else in_words(seen.kind)
+    said = advice(rows, n_outputs, where, deciding, run_again, looks_like)
+    if end.changed or contradiction:
+        found, said = Conclusion("inconclusive"), (CHANGED if end.changed else NO_ONE_MODEL,)
     blocked = saturation(rows, oracle.where, is_given=oracle.domain is not None)
     return Audit(
         Status.BUDGET_EXHAUSTED if short else None,
@@ -114,15 +127,18 @@ def outcome(oracle: Oracle, seen: Seen, end: End, spent: Spent) -> Audit:
             seen.rows[0].finding if rows else None,
             end.reason,
             None if judge is None else judge.known,
+            seen.kind,
         ),
         rows=rows,
         missing=missing,
         error=end.error,
         changed=end.changed,
+        contradicted=bool(contradiction),
+        looks_like=looks_like,
         served=oracle.is_remote,
         conclusion=found.kind,
         best="" if found.best is None else found.best.defence,
-        so_far="" if end.changed else so_far(found, rows, n_outputs, run_again),
+        so_far="" if end.changed or contradiction else so_far(found, rows, n_outputs, run_again),
         run_again=run_again,
         advice=said,
         warnings=(
@@ -136,18 +152,54 @@ def outcome(oracle: Oracle, seen: Seen, end: End, spent: Spent) -> Audit:
     )
 
 
-def _seen_as_curved(rows: Sequence[AuditRow], noise: NoiseFloor | None) -> tuple[AuditRow, ...]:
-    """Rows that say what they are of; no network of ReLUs is smooth, whatever an attack ended with.
+def _in_view_of(
+    rows: Sequence[AuditRow], noise: NoiseFloor | None, seen: Seen
+) -> tuple[AuditRow, ...]:
+    """Rows that say what they are of, and what that decides.
 
-    What gives away a network is one.
+    No network of ReLUs is smooth or of steps, whatever an attack ended with; what gives away a
+    network is one.  An attack that found none has not shown that there is none, unless answers are
+    all noise; nor has one on coarser answers, then.
     """
-    curved = noise is not None and noise.is_smooth
-    return tuple(
-        replace(row.vouched, not_in_class=row.recovered not in NETWORK)
-        if curved and row.defence == "none"
-        else row.vouched
-        for row in rows
-    )
+    if not rows:
+        return ()
+    first = rows[0]
+    is_other = seen.kind.function in OTHERS or (noise is not None and noise.is_smooth)
+    is_other |= first.not_in_class
+    is_open = first.recovered == "nothing" and not seen.is_noise
+    found = []
+    for row in rows:
+        told = row.vouched
+        if row is first:
+            told = replace(told, not_in_class=is_other and row.recovered not in NETWORK)
+        found.append(replace(told, undecided=is_open and row.recovered == "nothing"))
+    return tuple(found)
+
+
+def _contradiction(rows: Sequence[AuditRow], *, most: float = 0.01, times: float = 4.0) -> str:
+    """Say that a certified network does not explain answers that the target gave besides.
+
+    Parameters
+    ----------
+    most : float
+        Share of the variance that it may leave.
+    times : float
+        And what answers with noise leave, as a multiple of what they left in the certificate.
+    """
+    for row in rows:
+        found = row.finding if row.is_measured and row.certified else None
+        if found is None or found.network is None or row.fidelity is None or row.at_least:
+            continue
+        said = found.network.certificate
+        allowed = most if said is None else max(most, times * said.nrmse**2)
+        if row.recovered == "weights" and 1.0 - row.fidelity > allowed:
+            name = "its own answers" if row.defence == "none" else row.defence
+            return (
+                f"the network that fresh queries certified ({name}) explains "
+                f"{max(row.fidelity, 0.0):.1%} of the variance of other answers to inputs of the "
+                "same kind: the target does not answer as one model"
+            )
+    return ""
 
 
 def _deciding(judge: Judge | None, missing: Sequence[Defence]) -> list[str]:
@@ -231,3 +283,15 @@ def told_by_coarser(
             defence.name, "nothing", cut=True, not_tried=untried, labels_kept=kept, shift=shift
         )
     return found
+
+
+def unseen(why: str, rows: Sequence[AuditRow]) -> str:
+    """Say which rows a target made that could not be seen to be the same still."""
+    asked = [r for r in rows if r.is_measured]
+    names = ", ".join("as they are" if r.defence == "none" else r.defence for r in asked)
+    rest = ", and those that are concluded from these" if len(asked) < len(rows) else ""
+    return (
+        "in the end the target could not be asked whether it is still the same model: "
+        f"{why}.  This concerns the rows that it answered ({names}){rest}: another model may "
+        "have answered a part"
+    )

@@ -15,6 +15,7 @@ from revelu.oracle.log_ratios import SMALLEST_DIFFERENCE
 from revelu.recovery import Result, Status
 from revelu.tasks.audit.attack import Finding
 from revelu.tasks.audit.defences import Defence
+from revelu.tasks.diagnose.kind import Kind
 from revelu.types import FloatArray
 
 # What can be recovered, from least to most.
@@ -57,7 +58,7 @@ class AuditRow:
         The same on the inputs given.
     certified : bool
         Whether fresh queries agree with what was found, by an attack that came to its end; false
-        where it found nothing.
+        where it found nothing, and where fresh answers were a copy's.
     cut : bool
         Whether the attack did not come to its end: it ran out of time or queries, or was
         ``saturated``.
@@ -69,6 +70,9 @@ class AuditRow:
         Whether the target was seen to be none of the networks that these attacks recover, as a
         forest or a smooth model: that they found nothing then says little, for copies trained on
         answers were not tried.
+    undecided : bool
+        Whether nothing was found, and it was not seen that there is nothing: an attack that ends
+        without a network has not shown that there is none.
     broke_off : bool
         Whether a defect ended the attack; the row counts as cut.
     tries : int
@@ -112,6 +116,7 @@ class AuditRow:
     cut: bool = False
     saturated: bool = False
     not_in_class: bool = False
+    undecided: bool = False
     broke_off: bool = False
     tries: int = 1
     extrapolated: bool = False
@@ -133,6 +138,11 @@ class AuditRow:
         """
         whole = self.recovered != "nothing" and not self.cut
         return replace(self, certified=self.certified and whole)
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether the target itself was attacked behind this defence."""
+        return self.finding is not None and not self.extrapolated
 
     @property
     def is_judged(self) -> bool:
@@ -178,6 +188,15 @@ class Audit(Result):
         How many inputs copies and defences were compared on, and which.
     changed : bool
         Whether the target has become another one meanwhile: the rows are of no one model.
+    contradicted : bool
+        Whether it answers as more than one: a network that fresh answers have certified explains
+        less than 99% of others.
+    looks_like : str
+        What the target looks like where no network was found, in words that follow "looks like";
+        empty where that is not known.
+    nearly : float
+        From so much of the answers' variance on a copy is grave, which is not like enough to be
+        called the function.
     """
 
     dim_in: int
@@ -195,6 +214,9 @@ class Audit(Result):
     so_far: str = ""
     compared_on: str = ""
     changed: bool = False
+    contradicted: bool = False
+    looks_like: str = ""
+    nearly: float = 0.9
 
     told_by: ClassVar[str] = "audit"
 
@@ -203,9 +225,13 @@ class Audit(Result):
         first = self.rows[0] if self.rows else None
         if first is None:
             given = []
+        elif self.contradicted:
+            given = ["the target is no one model"]
         elif self.changed:
             given = ["the target changed"]
-        elif first.recovered == "nothing" and (first.not_in_class or not first.is_judged):
+        elif first.recovered == "nothing" and (near := self.near_copy) is not None:
+            given = [f"gives away a copy of {near[0]:.1%}"]
+        elif first.recovered == "nothing" and (first.undecided or not first.is_judged):
             given = ["undecided"]
         else:
             given = [f"gives away {first.recovered}"]
@@ -216,12 +242,15 @@ class Audit(Result):
         return {
             "error": self.error or None,
             "changed": self.changed,
+            "contradicted": self.contradicted,
             "inputs": self.dim_in,
             "domain": self.domain,
             "compared_on": self.compared_on or None,
             "answers": self.dim_out,
             "served": self.served,
             "severity": self.severity,
+            "near_copy": self._near_copy_said(),
+            "looks_like": self.looks_like or None,
             "facts": self.facts,
             "rows": document_rows(self.rows),
             "missing": list(self.missing),
@@ -237,11 +266,37 @@ class Audit(Result):
     def severity(self) -> str:
         """What the answers as they are give away, as one word."""
         first = self.rows[0] if self.rows else None
-        if first is None or self.changed:
+        if first is None or self.changed or self.contradicted:
             return "unknown"
-        if first.recovered == "nothing" and (first.cut or first.not_in_class):
+        if self.near_copy is not None:
+            return SEVERITY["function"]
+        if first.recovered == "nothing" and (first.cut or first.not_in_class or first.undecided):
             return "unknown"
         return SEVERITY[first.recovered]
+
+    @property
+    def near_copy(self) -> tuple[float, int | None] | None:
+        """A copy near the target where none is the function, and the queries that it took.
+
+        The share of the variance that it explains, where it explains most; None of a worse one.
+        """
+        first = self.rows[0] if self.rows else None
+        if first is None or first.recovered in NETWORK:
+            return None
+        fields = ("fidelity", "fidelity_on_inputs")
+        shares = {name: share for name in fields if (share := getattr(first, name)) is not None}
+        if not shares:
+            return None
+        best = max(shares, key=shares.__getitem__)
+        if shares[best] < self.nearly:
+            return None
+        source = first.at_least.get(best, first.defence)
+        row = next((row for row in self.rows if row.defence == source), first)
+        return shares[best], row.queries
+
+    def _near_copy_said(self) -> dict[str, Any] | None:
+        near = self.near_copy
+        return None if near is None else {"fidelity": near[0], "queries": near[1]}
 
     @property
     def broke_off(self) -> bool:
@@ -377,6 +432,7 @@ def facts(
     first: Finding | None,
     reason: str = "",
     known: Reference | None = None,
+    kind: Kind | None = None,
 ) -> dict[str, str]:
     """Say what a target is.
 
@@ -387,18 +443,20 @@ def facts(
     first : Finding or None
         Of the answers as they are.
     known : Reference or None
+    kind : Kind or None
+        What the target looks like of which no network was found.
     """
     if known is not None and are_labels(known.Y):
         n = len(np.unique(known.labels))
         seen = f"labels: {n:,} different ones among {len(known.Y):,} answers"
         return {"answers": seen, "shape": "constant but for borders", "depth": _depth(first)}
+    if known is not None and (of_steps := _of_steps(first, kind)):
+        answers = known.link.form.given
+        depth = "none: such a function has no layers of ReLUs"
+        return {"answers": answers, **of_steps, "depth": depth, "precision": _levels(known.Y)}
     if noise is None:
         return {"answers": f"not measured: {reason}", "shape": "unknown", "depth": "unknown"}
-    if first is not None and first.of_steps and known is not None:
-        said = {"shape": "steps: constant but for jumps", "depth": _depth(first)}
-        kind = noise.link.form.given
-        return {"answers": kind, **said, "precision": _levels(known.Y)}
-    kind = noise.link.form.given
+    answers = noise.link.form.given
     seen = f"curves at {noise.curved:.0%} of the places seen"
     shape = (
         f"smooth: {seen}" if noise.is_smooth else f"piecewise linear, as far as was seen ({seen})"
@@ -406,11 +464,23 @@ def facts(
     law = "random: repeated rows differ" if noise.law == "random" else f"{noise.numbers}"
     error = float(noise.nu.max())
     return {
-        "answers": kind,
+        "answers": answers,
         "shape": f"{shape}, as {noise.link.form.behind}" if noise.link.has_head else shape,
         "depth": _depth(first),
         "precision": f"{law}; an answer is good to about {error:.1g} of its size",
     }
+
+
+def _of_steps(first: Finding | None, kind: Kind | None) -> dict[str, str]:
+    """The shape of a step function; empty of what was not seen to be one."""
+    if kind is not None and kind.function == "steps":
+        where = {
+            "trees": ", at values of single inputs, as those of trees",
+            "others": ", as those of nearest neighbours",
+        }
+        return {"shape": f"steps: constant but for jumps{where.get(kind.steps, '')}"}
+    is_seen = first is not None and first.of_steps
+    return {"shape": "steps: constant but for jumps"} if is_seen else {}
 
 
 def _levels(Y: FloatArray, digits: int = 12) -> str:

@@ -52,6 +52,9 @@ class Kind:
         tell apart) or ``unknown``.
     structure : str
         ``convolution``, ``dense`` or ``unknown``.
+    steps : str
+        Of a step function: ``trees``, whose jumps lie at values of single inputs, ``others``, such
+        as nearest neighbours, or ``unknown``.
     image : (int, int, int) or None
         Channels, height and width of inputs that are images, told or seen.
     filters : mapping or None
@@ -75,6 +78,7 @@ class Kind:
     hidden_layers: str = UNKNOWN
     units: str = UNKNOWN
     structure: str = UNKNOWN
+    steps: str = UNKNOWN
     image: ImageShape | None = None
     filters: Mapping[str, Any] | None = None
     extract_queries: int | None = None
@@ -93,8 +97,10 @@ class Kind:
             "clipped": "clipped units",
             "both sides": "units that pass both sides",
             "leaky": "leaky units",
+            "trees": "as of trees",
+            "others": "as of nearest neighbours",
         }
-        parts = (self.function, self.structure, self.hidden_layers, self.units)
+        parts = (self.function, self.steps, self.structure, self.hidden_layers, self.units)
         known = [named.get(part, part) for part in parts if part != UNKNOWN]
         return ", ".join(known) or "of an unknown kind"
 
@@ -105,6 +111,7 @@ class Kind:
             "hidden_layers": self.hidden_layers,
             "units": self.units,
             "structure": self.structure,
+            "steps": self.steps,
             "image": None if self.image is None else list(self.image),
             "filters": None if self.filters is None else dict(self.filters),
             "extract_queries": self.extract_queries,
@@ -150,6 +157,10 @@ class KindSearch:
         From where on, in its own length, the ends of a line are what they are at infinity.
     n_lines : int
         More lines along a corner's pixel, until one has kinks.
+    of_function : bool
+        Whether the function alone is wanted: jumps are looked for before a line is followed, which
+        does not tell those of trees from others, and those of votes, too; filters, which take
+        long, are not.
     """
 
     oracle: Oracle
@@ -171,6 +182,7 @@ class KindSearch:
     plain: float = 50.0
     far: float = 1e3
     n_lines: int = 2
+    of_function: bool = False
 
     def __post_init__(self) -> None:
         self.kind: dict[str, Any] = {}
@@ -206,10 +218,10 @@ class KindSearch:
         """What the pieces of a function that is not smooth tell."""
         law = Law.of(self.noise)
         # A line shows jumps of exact answers for fewer queries.
-        if law is not Law.FLOAT64 and self._are_steps():
+        if (law is not Law.FLOAT64 or self.of_function) and self._are_steps():
             return
         before = self.oracle.n_queries
-        shape = found_image(self.oracle, self.noise, self.rng)
+        shape = None if self.of_function else found_image(self.oracle, self.noise, self.rng)
         self.n_for_grid = self.oracle.n_queries - before
         if shape is not None:
             self.oracle.take_for_images(shape)
@@ -231,11 +243,15 @@ class KindSearch:
         """Whether answers are constant but for jumps, which lines miss where they are many."""
         if not self.steps.may_be(self.noise):
             return False
-        said = self.steps.evidence(self.oracle, self.noise.numbers.grid, self.rng)
-        if said:
-            self.kind |= {"function": "steps", "extract_with": None}
-            self.evidence.append(said)
-        return bool(said)
+        grid = self.noise.numbers.grid
+        seen = self.steps.look(self.oracle, grid, self.rng, votes=self.of_function)
+        if not any(seen):
+            return False
+        self.kind |= {"function": "steps", "steps": "trees" if seen.along else "others"}
+        if seen.jumps:
+            self.kind["extract_with"] = None
+        self.evidence += [said for said in seen if said]
+        return True
 
     def _along_pixels(self, shape: ImageShape) -> None:
         """Measure the floor where few neurons see: many hide it from general directions."""
@@ -413,6 +429,8 @@ class KindSearch:
     def _tell_structure(self) -> None:
         """Whether weights are shared, of inputs that are an image."""
         oracle, image = self.oracle, self.oracle.image
+        if self.of_function:
+            return
         if image is None:
             self.evidence.append(
                 "weights that are shared are looked for where inputs are an image (--image HxWxC)"

@@ -31,6 +31,7 @@ from revelu.tasks.extract.precision import (
     in_view_of_steps,
     refusal,
     saying_constant,
+    steps_at_once,
     text_refusal,
     without_invention,
 )
@@ -241,6 +242,8 @@ def _run(
         if refused is not None:
             return _refused(job, method, refused)
         log.info("noise floor: %s, %.2g relative", noise.law, noise.nu.max())
+        if method == "auto" and (stepped := steps_at_once(job, noise)) is not None:
+            return _refused(job, method, stepped)
         methods = select_methods(noise, job.oracle, method)
         _foretell(job, forecast(methods[0], job.oracle.dim_in, len(noise.scale), job.checks, pace))
         recovery, candidate = recover(job, noise, methods)

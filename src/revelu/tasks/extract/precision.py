@@ -11,7 +11,7 @@ from revelu.recover.labels import FromLabels
 from revelu.recover.method import Why
 from revelu.recovery import Recovery, Status
 from revelu.tasks.extract.job import CertifyingJob
-from revelu.tasks.job import Refusal
+from revelu.tasks.job import Refusal, random_seeds
 
 
 def refusal(noise: NoiseFloor, *, curved: float = 0.5, hopeless: float = 0.3) -> Refusal | None:
@@ -117,6 +117,37 @@ def without_invention(recovery: Recovery, noise: NoiseFloor) -> Recovery:
         rejected=recovery.network,
         details={**recovery.details, "rejected": recovery.network},
     )
+
+
+def steps_at_once(
+    job: CertifyingJob,
+    noise: NoiseFloor,
+    steps: Steps = Steps(),  # noqa: B008 - frozen
+    *,
+    steady: float = 0.9,
+    coarse: float = 1.5e-4,
+) -> Refusal | None:
+    """Why a recovery of a step function ends before it has begun; None where it may be another.
+
+    It is looked for where neighbouring inputs have the same answers, and no rounding makes them so.
+
+    Parameters
+    ----------
+    steady : float
+        Share of neighbouring inputs of the noise floor, which lie 1e-4 of their deviation apart,
+        with the same answers.
+    coarse : float
+        Error of answers over their deviation.  That is rounding to ``coarse * sqrt(12) = 5e-4`` of
+        it, which a continuous function would change by in a fifth of these steps or more often.
+    """
+    is_fine = noise.numbers.grid is None or noise.typical_coarseness <= coarse
+    if not (is_fine and steps.may_be(noise) and noise.steady >= steady):
+        return None
+    job.tell("looking for jumps")
+    rng = np.random.default_rng(random_seeds("jump", job.seed))
+    with job.oracle.phase("recover"):
+        said = steps.evidence(job.oracle, noise.numbers.grid, rng)
+    return Refusal(Status.NOT_IN_CLASS, said) if said else None
 
 
 def in_view_of_steps(
