@@ -24,8 +24,13 @@ class LinkSearch:
     Attributes
     ----------
     steps : tuple of float
-        Distances of neighbouring points relative to N(0, I).  Short rows meet no kink where
-        neurons are many, and long ones show how answers of few digits curve.
+        Distances of neighbouring points, as multiples of one at which a head curves by some fifty
+        errors of an answer, relative to N(0, I).  Short rows meet no kink where neurons are many,
+        and long ones show heads that curve little.
+    shows : float
+        Those fifty errors: second differences are the square of a step, relative to what varies.
+    longest : float
+        No step is longer than this before those multiples.
     n_places : int
         Rows of points of each step.
     n_points : int
@@ -39,20 +44,27 @@ class LinkSearch:
         Errors by which a row may be off a line: what is farther off is so for a kink or another
         head, and says no more than this (six are exceeded once in five hundred million).
     lead : float
-        By as many log-likelihoods a link must lead over the answers as they are: what four rows
+        Rows that say nothing are as if they were off: a link gains nothing by hiding them.  By
+        as many log-likelihoods a link must lead over the answers as they are: what four rows
         say that are straight behind it alone.
+    wrong : float
+        Share of the rows straight behind a link of which others are that are not, and are so
+        behind another one: by chance, as a kink that undoes a curve, they are few.
     alike : float
         Links that differ by less are alike, as the logarithms of large y and y + 1 are: odds of
         one in a hundred.
     """
 
-    steps: tuple[float, ...] = (0.005, 0.03, 0.2)
+    steps: tuple[float, ...] = (1.0, 3.0, 10.0)
+    shows: float = 50.0
+    longest: float = 0.05
     n_places: int = 8
     n_points: int = 5
     told: float = 100.0
     own_digits: float = 8.0
     beyond: float = 6.0
     lead: float = 72.0
+    wrong: float = 0.1
     alike: float = 4.6
 
     def find(
@@ -78,17 +90,27 @@ class LinkSearch:
         # The digits of float64 show how heads curve between neighbours, if they do at all.
         if chosen is not None or numbers.law == "float64":
             return chosen or links[0]
-        more = self._asked(oracle, rng)
+        more = self._asked(oracle, rng, self._step(Y, numbers))
         links = _by_range(np.concatenate([Y, *(part.reshape(-1, Y.shape[1]) for part in more)]))
+        if len(links) == 1:
+            return links[0]
         chosen = self._chosen(links, [rows, *more], numbers)
         return links[0] if chosen is None else chosen
 
-    def _asked(self, oracle: Oracle, rng: np.random.Generator) -> list[FloatArray]:
+    def _step(self, Y: FloatArray, numbers: Numbers) -> float:
+        """The shortest distance of neighbouring points, by the errors of answers ``Y (n, k)``."""
+        finite = Y[np.isfinite(Y).all(axis=1)]
+        errors = np.median(numbers.error(finite), axis=0)
+        spread = np.median(np.abs(finite - np.median(finite, axis=0)), axis=0)
+        share = float((errors / np.where(spread > 0, spread, np.inf)).max())
+        return min(float(np.sqrt(self.shows * share)), self.longest)
+
+    def _asked(self, oracle: Oracle, rng: np.random.Generator, unit: float) -> list[FloatArray]:
         """Answers at longer rows of points, by step; none where the budget has no room for them."""
         n, shape = self.n_places, (self.n_places, 1, oracle.dim_in)
         turns = (np.arange(self.n_points) - self.n_points // 2)[:, None]
         asked = []
-        for step in self.steps:
+        for step in unit * np.array(self.steps):
             if oracle.box is None:
                 X = rng.standard_normal(shape) + step * turns * rng.standard_normal(shape)
             else:
@@ -106,10 +128,14 @@ class LinkSearch:
         self, links: Sequence[Link], asked: Sequence[FloatArray], numbers: Numbers
     ) -> Link | None:
         """The link that explains the rows best; None where they do not tell."""
-        said = [[self._straightness(link, rows, numbers) for rows in asked] for link in links]
-        likelihood, share = np.sum(said, axis=1)[:, 0], np.max(said, axis=1)[:, 1]
-        # Where kinks are many, the shorter rows are straight.
-        likelihood[1:][share[1:] < 0.5] = -np.inf
+        ratio = np.array(
+            [np.concatenate([self._off(link, rows, numbers) for rows in asked]) for link in links]
+        )
+        told = np.where(np.isnan(ratio), self.beyond, ratio)
+        likelihood, straight = -0.5 * (told**2).sum(axis=1), ratio < self.beyond
+        # A row with a kink is straight behind no link, and one without behind the right one.
+        others = (straight.any(axis=0) & (ratio >= self.beyond)).sum(axis=1)
+        likelihood[1:][others[1:] > self.wrong * straight[1:].sum(axis=1)] = -np.inf
         if likelihood[0] - likelihood[1:].max() > self.lead:
             return links[0]
         if likelihood.max() - likelihood[0] <= self.lead:
@@ -117,26 +143,27 @@ class LinkSearch:
         # Of those that explain answers alike, where they are far from an end, the first.
         return links[int(np.argmax(likelihood > likelihood.max() - self.alike))]
 
-    def _straightness(self, link: Link, rows: FloatArray, numbers: Numbers) -> tuple[float, float]:
-        """Log-likelihood of rows that are straight behind a link, and the share of those."""
+    def _off(self, link: Link, rows: FloatArray, numbers: Numbers) -> FloatArray:
+        """How far each row is off a line behind a link, in errors, (n_rows,); at most ``beyond``.
+
+        NaN of those that say nothing, since answers do not move, or have no digits.
+        """
         n, n_points, k = rows.shape
         Y = rows.reshape(-1, k)
         with np.errstate(all="ignore"):
-            Z = link.inverse(Y)
-            size = np.sqrt(np.square(Z, where=np.isfinite(Z), out=np.zeros(Z.shape)).mean())
-            own = self.own_digits * numbers.eps * size
-            error = np.hypot(link.errors(Y, numbers.error(Y)), own).reshape(n, n_points, -1)
-            Z = Z.reshape(n, n_points, -1)
+            Z = link.inverse(Y).reshape(n, n_points, -1)
+            # Terms are as large as their sums are at most of the rows.
+            size = np.abs(np.where(np.isfinite(Z), Z, 0.0)).max(axis=1, keepdims=True)
+            own = self.own_digits * numbers.eps * np.maximum(size, np.median(size, axis=0))
+            # Next to an end of a range an answer may be the other end less something.
+            ends = link.scale if np.isfinite(link.form.low + link.form.high) else 0.0
+            answered = link.errors(Y, numbers.error(np.maximum(np.abs(Y), ends)))
+            error = np.hypot(answered.reshape(Z.shape), own)
             line = np.linalg.qr(np.vander(np.arange(n_points, dtype=np.float64), 2))[0]
             off = Z - np.einsum("ij,sjk->sik", line @ line.T, Z)
             ratio = (np.abs(off) / error).max(axis=(1, 2))
             moves = (np.ptp(Z, axis=1) > self.told * error.max(axis=1)).any(axis=1)
-        counted = np.isfinite(ratio) & moves
-        ratio = np.minimum(ratio[counted], self.beyond)
-        # Rows that say nothing are as if they were off: a link gains nothing by hiding them.
-        lost = n - len(ratio)
-        likelihood = -0.5 * ((ratio**2).sum() + lost * self.beyond**2)
-        return float(likelihood), float((ratio < self.beyond).sum() / n)
+        return np.where(np.isfinite(ratio) & moves, np.minimum(ratio, self.beyond), np.nan)
 
 
 def _by_sum(Y: FloatArray, numbers: Numbers) -> Link | None:
