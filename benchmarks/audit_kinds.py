@@ -220,7 +220,11 @@ def of_served(target: Target, seed: int) -> str:
     )
     certified = alone.status is revelu.Status.RECOVERED
     weights = sum(row.recovered == "weights" for row in found.rows)
-    vouched = any(row.certified and row.extrapolated for row in found.rows)
+    # What is implied by a row that was measured has that row's certificate.
+    vouched = any(
+        row.certified and (row.from_copy or (row.extrapolated and not row.implied_by))
+        for row in found.rows
+    )
     ok = (certified or not weights) and not vouched
     said = found.severity + (", the same" if certified == (found.severity == "critical") else "")
     name, status = f"{target.data} {target.name}", alone.status.value

@@ -119,7 +119,8 @@ def test_an_interrupted_extraction_is_said_to_be_uncertified(tmp_path, monkeypat
     for i, form in enumerate(("--json", "--quiet", "--seed=0")):
         name = f"ended_{suffix[1:]}_{i}"
         (tmp_path / f"{name}.py").write_text(TARGET)
-        arguments = [f"{name}:target", "--trust", "--dim-in", "5", "-o", f"half{suffix}", form]
+        options = ("--trust", "--force", "--dim-in", "5")
+        arguments = [f"{name}:target", *options, "-o", f"half{suffix}", form]
         result = runner.invoke(app, ["extract", *arguments])
         assert result.exit_code == ExitCode.INTERRUPTED
         if form == "--json":

@@ -157,7 +157,7 @@ def test_float32_demo_is_diagnosed_from_its_weights(invoke):
     assert (result.exit_code, report["measured"]) == (0, None)
     # The noise floor, segments on which it is not smooth, segments that are affine, and pixels
     # that act together.
-    assert report["queries"] <= 204 + 156 + 40 + 32
+    assert report["queries"] <= 256 + 156 + 40 + 32
     assert report["kind"]["function"] == "piecewise linear"
     assert report["exact"]["hyperplanes"] == 32
     assert any("float32" in note for note in report["warnings"])

@@ -29,7 +29,7 @@ from revelu.cli.endpoints import (
 )
 from revelu.cli.exit_codes import ExitCode
 from revelu.cli.failures import failures, interrupted
-from revelu.cli.files import Files
+from revelu.cli.files import Files, check_report
 from revelu.cli.groups import in_groups
 from revelu.cli.heard import Heard
 from revelu.cli.logs import logs
@@ -290,7 +290,7 @@ class Command:
         kept = {Path(name).resolve(): words for name, words in read.items() if name is not None}
         self.files.taken.update(kept)
         if self.report is not None:
-            _check_report(self.report, [*kept, *(path.resolve() for path in paths)])
+            check_report(self.report, [*kept, *(path.resolve() for path in paths)])
         for path in paths:
             if path.resolve() in kept:
                 raise InputError(f"{path}: {kept[path.resolve()]}; write to another file")
@@ -381,18 +381,6 @@ def check_form(*, as_json: bool, as_csv: bool) -> None:
     """
     if as_json and as_csv:
         raise InputError("--json and --csv are two forms of one output: leave one out")
-
-
-def _check_report(path: Path, taken: Iterable[Path]) -> None:
-    from revelu.report.page import check_installed
-
-    if path.suffix.lower() not in {".html", ".htm"}:
-        raise FormatError(f"{path}: a report ends in .html")
-    if not path.parent.is_dir():
-        raise FormatError(f"{path}: the folder {path.parent} does not exist")
-    if path.resolve() in taken:
-        raise InputError(f"{path}: is in use already; write the report to another file")
-    check_installed()
 
 
 @dataclass

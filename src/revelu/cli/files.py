@@ -5,7 +5,7 @@ import tempfile
 from collections.abc import Callable, Container, Iterable, Iterator
 from pathlib import Path
 
-from revelu.errors import FormatError
+from revelu.errors import FormatError, InputError
 
 Save = Callable[[Path], object]
 
@@ -101,6 +101,27 @@ def save_elsewhere(path: Path, save: Save) -> Path | None:
             continue
         return place
     return None
+
+
+def check_report(path: Path, taken: Iterable[Path]) -> None:
+    """Refuse what is no place for a page.
+
+    Raises
+    ------
+    FormatError
+        If it ends otherwise, or its folder is not there.
+    InputError
+        If the file is in use.
+    """
+    from revelu.report.page import check_installed
+
+    if path.suffix.lower() not in {".html", ".htm"}:
+        raise FormatError(f"{path}: a report ends in .html")
+    if not path.parent.is_dir():
+        raise FormatError(f"{path}: the folder {path.parent} does not exist")
+    if path.resolve() in taken:
+        raise InputError(f"{path}: is in use already; write the report to another file")
+    check_installed()
 
 
 def _temporary() -> Path:

@@ -93,8 +93,7 @@ class Oracle:
     tally : LabelTally
         Of all answers, as the target gave them: whether they are labels.
     check_requests : int
-        Requests that a certificate's checks may take; fewer where the pace allows few.  A second
-        model that answers one in a hundred is missed by 400 once in fifty times: 0.99^390 < 0.02.
+        That a certificate's checks may take; 0.99^390 < 0.02 miss a model of one in a hundred.
     rows_a_request : int or None
         On average, of a round that is :meth:`spread_out`.
     names : ClassNames
@@ -384,15 +383,11 @@ class Oracle:
     def overtime(self, share: float | None = None) -> Iterator[None]:
         """Let a few more answers be asked for after the seconds allowed: what a result is worth.
 
-        Parameters
-        ----------
-        share : float, optional
-            Of the seconds allowed, from now on, where they are over; without it there is no limit.
+        For a ``share`` of those seconds from now on; without one there is no limit.
         """
         before, self.max_seconds = self.max_seconds, None
-        if before is not None and share is not None:
-            spent = 0.0 if self._started is None else self._clock() - self._started
-            self.max_seconds = max(before, spent + share * before)
+        if before is not None and share is not None and self._started is not None:
+            self.max_seconds = max(before, self._clock() - self._started + share * before)
         try:
             yield
         finally:
@@ -436,17 +431,7 @@ class Oracle:
         return self._answers(self._placed(checked_inputs(X, self.dim_in, self.box, "queries")))
 
     def at(self, X: ArrayLike) -> FloatArray:
-        """Ask one round at the target's own inputs, whatever the domain.
-
-        Parameters
-        ----------
-        X : array_like, shape (n, dim_target)
-
-        Raises
-        ------
-        InputError, LimitReachedError, TargetError
-            As of a call.
-        """
+        """Ask one round at the target's own inputs (n, dim_target), as a call does at queries."""
         box = self.box if self.domain is None else None
         return self._answers(checked_inputs(X, self.dim_target, box, "inputs"))
 
@@ -582,10 +567,7 @@ class Oracle:
             self.is_waiting = False
 
     def _taken(self, raw: Any, batch: FloatArray, first: int) -> FloatArray:
-        """Check the answer to a batch that begins at row ``first``, and write it down.
-
-        Nonsense is written down as such.
-        """
+        """Check an answer, whose batch begins at row ``first``, and write it down, or nonsense."""
         where = (first, self._n_rounds)
         self.n_answered += len(batch)
         try:
