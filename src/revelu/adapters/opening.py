@@ -183,6 +183,8 @@ def open_oracle(
     oracle.check_requests = requests_within(
         endpoint.rate if rate is None and endpoint is not None else rate, oracle.check_requests
     )
+    if endpoint is not None and endpoint.poll is not None:
+        oracle.check_requests = 1  # a job costs seconds
     if journal is not None:
         oracle.keep(Journal(journal), target=name, **_facts_of(opened))
     return oracle

@@ -290,7 +290,8 @@ class Steps:
         jumps = np.abs(steps.B - steps.A)
         sizes = np.maximum(np.abs(steps.A), np.abs(steps.B))
         if grid is not None:
-            unit = grid.spacing(sizes)
+            # Of a difference to 1 the last digits are lost before it is rounded.
+            unit = np.maximum(grid.spacing(sizes), float(np.finfo(np.float32).eps) * ranges)
         else:
             # Steps of one size are of rounding, unless they are coarser than any rounding is.
             unit = np.where(jumps > 0, jumps, np.inf).min(axis=0)

@@ -1,0 +1,242 @@
+"""Links: what undoes a head, how errors go through it, and that it is found by evidence alone."""
+
+import json
+
+import numpy as np
+import onnx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.special import erf
+from typer.testing import CliRunner
+
+import revelu
+from revelu.adapters.onnx_runtime import OnnxTarget
+from revelu.certify import certify, examine
+from revelu.cli.app import app
+from revelu.errors import InputError, TargetError
+from revelu.network import zoo
+from revelu.numerics.links import FORMS, NONE, Link
+from revelu.oracle import Oracle, Rounded, degrade, measure_noise
+from revelu.recovery import Status
+
+ALL = [Link.named(name) for name in FORMS] + [Link.named("logit*100"), Link.named("softmax*100")]
+HEADS = [link for link in ALL if link.has_head]
+
+
+def single(network):
+    """The network in float32, its products by NumPy."""
+    layers = [
+        (W.T.astype(np.float32), b.astype(np.float32))
+        for W, b in zip(network.weights, network.biases, strict=True)
+    ]
+
+    def answer(X):
+        H = X.astype(np.float32)
+        for i, (W, b) in enumerate(layers):
+            H = (np.maximum(H, np.float32(0.0)) if i else H) @ W + b
+        return H
+
+    return answer
+
+
+def behind(link, network):
+    """A target: the head on a network, of a contrast on as many outputs as it has."""
+
+    def answer(X):
+        Z = network(X)
+        with np.errstate(over="ignore"):
+            return link.answers(Z).astype(Z.dtype)
+
+    return answer
+
+
+@given(st.sampled_from(ALL), st.integers(0, 2**32 - 1))
+def test_links_undo_their_heads(link, seed):
+    Z = np.random.default_rng(seed).uniform(-3.0, 3.0, (20, 3))
+    Y = link.head(Z)
+    assert link.holds(Y).all()
+    np.testing.assert_allclose(link.inverse(Y), Z, rtol=0, atol=1e-11)
+
+
+@given(st.sampled_from(HEADS), st.integers(0, 2**32 - 1))
+def test_errors_go_through_links_as_differences_do(link, seed):
+    rng = np.random.default_rng(seed)
+    Y = link.head(rng.uniform(-2.0, 2.0, (2000, 3)))
+    off = 1e-7 * rng.standard_normal(Y.shape)
+    change = link.inverse(Y + off) - link.inverse(Y)
+    ratio = change / link.errors(Y, np.full(Y.shape, 1e-7))
+    # A root mean square of 2,000 normal ratios or more is 1 to 0.016; five of those.
+    np.testing.assert_allclose(np.sqrt((ratio**2).mean(axis=0)), 1.0, atol=0.08)
+
+
+def test_a_saturated_row_is_infinite_and_so_is_its_error():
+    link = Link.named("logit").within(1e-4, 1.0 - 1e-4)
+    Y = np.array([[0.5, 0.2], [1.0, 0.5], [0.5, 1e-9]])
+    assert np.isfinite(link.inverse(Y)).all(axis=1).tolist() == [True, False, False]
+    assert np.isfinite(link.errors(Y, np.full(Y.shape, 1e-9))).all(axis=1).tolist() == [
+        True,
+        False,
+        False,
+    ]
+
+
+@pytest.mark.parametrize("text", ["probit", "logit*-1", "logit*x", "none*2", "logit*inf", ""])
+def test_unknown_links_are_refused(text):
+    with pytest.raises(InputError, match="link"):
+        Link.named(text)
+
+
+@pytest.mark.parametrize("link", ALL, ids=str)
+@pytest.mark.parametrize("widths", [[10, 16, 3], [8, 10, 6, 3]])
+def test_links_are_found_in_float64_without_a_query(link, widths):
+    found = []
+    for seed in range(4):
+        oracle = Oracle(behind(link, zoo.random_network(widths, seed=seed)), widths[0])
+        measure_noise(oracle, seed)
+        assert oracle.n_queries == 64
+        found.append(str(oracle.link))
+    assert found == [str(link)] * 4
+
+
+@pytest.mark.parametrize("link", ALL, ids=str)
+def test_links_are_found_in_float32(link):
+    n_right = 0
+    for seed in range(6):
+        target = behind(link, single(zoo.random_network([10, 12, 3], seed=seed)))
+        oracle = Oracle(target, 10)
+        measure_noise(oracle, seed)
+        n_right += str(oracle.link) == str(link)
+        assert oracle.ledger().n_recovery <= 120
+    assert n_right >= 5
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        lambda z: np.logaddexp(0.0, z),
+        lambda z: z * (1.0 + erf(z)),
+        erf,
+        lambda z: z**3,
+        np.sin,
+    ],
+    ids=["softplus", "gelu", "erf", "cube", "sin"],
+)
+def test_other_heads_are_taken_for_none_of_these(head):
+    for seed in range(5):
+        network = zoo.random_network([6, 8, 1], seed=seed)
+        oracle = Oracle(lambda X, f=network: head(f(X)), 6)
+        measure_noise(oracle, seed)
+        assert oracle.link == NONE
+    assert revelu.extract(lambda X: head(network(X)), dim_in=6).status is Status.NOT_IN_CLASS
+
+
+@pytest.mark.parametrize("link", HEADS, ids=str)
+def test_networks_behind_heads_come_back(link):
+    truth = zoo.random_network([6, 8, 3], seed=4)
+    found = revelu.extract(behind(link, truth), dim_in=6, seed=1)
+    assert found.status is Status.RECOVERED, found.evidence
+    assert str(found.link) == str(link) == found.to_dict()["link"]
+    X = np.random.default_rng(0).standard_normal((2000, 6))
+    Z, Y = truth(X), found.network(X)
+    if link.contrast:
+        Z, Y = Z - Z[:, -1:], Y - Y[:, -1:]
+    assert np.abs(Y - Z).max() < 1e-8 * Z.std()
+    assert found.ledger.n_recovery < 8 * truth.n_parameters
+
+
+@pytest.mark.parametrize("link", [Link.named(n) for n in ("logit", "log", "atanh")], ids=str)
+def test_networks_behind_heads_come_back_in_float32(link):
+    truth = zoo.random_network([6, 8, 1], seed=4)
+    found = revelu.extract(behind(link, single(truth)), dim_in=6, seed=1)
+    assert found.status is Status.RECOVERED, found.evidence
+    X = np.random.default_rng(0).standard_normal((2000, 6))
+    assert np.abs(found.network(X) - truth(X)).max() < 1e-5 * truth(X).std()
+    assert found.ledger.n_recovery < 40 * truth.n_parameters
+
+
+@pytest.mark.parametrize("places", [4, 6])
+def test_rounded_probabilities_are_certified_as_they_are(places):
+    truth = zoo.random_network([6, 5, 3], seed=3)
+    probabilities = behind(Link.named("softmax"), truth)
+    target = lambda X: np.round(probabilities(X), places)  # noqa: E731
+    found = revelu.extract(target, dim_in=6, seed=0)
+    assert found.status is Status.RECOVERED, found.certificate.statement
+    assert "units of the target's rounding" in found.certificate.statement
+    X = np.random.default_rng(0).standard_normal((20_000, 6))
+    off = np.abs(found.link.answers(found.network(X)) - target(X)).max()
+    assert off <= 2.0 * 10.0**-places
+
+
+def test_a_network_that_is_wrong_by_three_units_of_probabilities_is_refused():
+    truth = zoo.random_network([6, 5, 3], seed=3)
+    oracle = Oracle(degrade(behind(Link.named("softmax"), truth), Rounded(4)), 6)
+    noise = measure_noise(oracle, 0)
+    wrong = zoo.random_network([6, 5, 3], seed=3)
+    wrong = revelu.Network(wrong.weights, [wrong.biases[0], wrong.biases[1] + [0.01, 0.0, 0.0]])
+    for network, passes in ((truth, True), (wrong, False)):
+        compared = revelu.network.to_log_ratios(network)
+        seen = examine(compared, oracle, noise, 500, np.random.default_rng(1))
+        assert certify(seen).passed is passes
+
+
+def test_a_link_that_is_named_is_taken_or_refused_before_all_is_asked():
+    truth = zoo.random_network([4, 3, 1], seed=2)
+    target = behind(Link.named("logit"), truth)
+    found = revelu.extract(target, dim_in=4, link="logit")
+    assert found.status is Status.RECOVERED
+    assert revelu.extract(target, dim_in=4, link="none").status is Status.NOT_IN_CLASS
+    oracle = revelu.open_oracle(truth, link="logit")
+    with pytest.raises(InputError, match="answers lie between 0 and 1, and Network has answered"):
+        revelu.extract(oracle)
+    assert oracle.n_queries <= 64
+    with pytest.raises(InputError, match="of several outputs"):
+        revelu.extract(target, dim_in=4, link="softmax")
+    with pytest.raises(InputError, match="unknown link 'probit'"):
+        revelu.open_oracle(truth, link="probit")
+
+
+def test_infinite_answers_are_refused_of_what_is_no_exponential():
+    with pytest.raises(TargetError, match="answered inf"):
+        revelu.extract(lambda X: np.where(X[:, 0] > 0.0, np.inf, X[:, 0]), dim_in=3)
+
+
+@pytest.mark.parametrize("link", HEADS, ids=str)
+def test_heads_are_written_and_left_off_when_read(tmp_path, link):
+    network = zoo.random_network([4, 6, 3], seed=1)
+    shown = revelu.network.to_log_ratios(network) if link.contrast else network
+    path = tmp_path / "head.onnx"
+    revelu.formats.save_arrays(
+        path,
+        list(network.weights),
+        list(network.biases),
+        None,
+        np.float64,
+        head=link,
+        certified=True,
+    )
+    X = np.random.default_rng(2).standard_normal((20, 4))
+    np.testing.assert_allclose(OnnxTarget(path)(X), link.head(shown(X)), rtol=1e-12, atol=1e-14)
+    assert revelu.load(path) == network
+    said = {entry.key: entry.value for entry in onnx.load(path).metadata_props}
+    assert said["head"] == str(link)
+
+
+def test_the_command_line_takes_a_link_and_writes_a_head(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    network = zoo.random_network([4, 5, 1], seed=1)
+    arrays = list(network.weights), list(network.biases), None, np.float64
+    revelu.formats.save_arrays(tmp_path / "served.onnx", *arrays, head=Link.named("logit"))
+    invoke = lambda *words: CliRunner().invoke(app, list(words))  # noqa: E731
+    done = invoke("extract", "served.onnx", "-o", "again.onnx", "--head", "--json")
+    assert done.exit_code == 0, done.stderr
+    assert json.loads(done.stdout)["link"] == "logit"
+    X = np.random.default_rng(2).standard_normal((200, 4))
+    np.testing.assert_allclose(
+        OnnxTarget(tmp_path / "again.onnx")(X), OnnxTarget(tmp_path / "served.onnx")(X), atol=1e-9
+    )
+    for words, said in ((("--link", "cloglog"), "unknown link"), (("--link", "log1p"), "")):
+        done = invoke("extract", "served.onnx", *words, "--budget", "3000", "--json")
+        assert (done.exit_code == 2) is bool(said)
+        assert said in done.stderr
+    assert invoke("verify", "again.onnx", "served.onnx").exit_code == 0
