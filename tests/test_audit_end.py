@@ -83,8 +83,8 @@ def test_a_target_that_is_gone_at_the_last_look_leaves_rows_and_status(monkeypat
 
 
 def test_an_audit_asks_about_as_much_as_an_extraction():
-    """What the guide says of a target elsewhere that gives in to the first attack."""
-    assert audited(ONE).ledger.n_queries <= revelu.extract(ONE).ledger.n_queries
+    """What the guide says of a target elsewhere: a thousand answers more, to compare with."""
+    assert audited(ONE).ledger.n_queries <= revelu.extract(ONE).ledger.n_queries + 1_100
 
 
 def gone_late(_):

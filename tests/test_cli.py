@@ -273,6 +273,7 @@ def test_options_reach_the_extraction(invoke, outcome, tmp_path):
         "trust": True,
         "journal": Path("run.db"),
         "batch": 12,
+        "link": "auto",
         "rate": "5/s",
         "input_name": "x",
         "output_name": "y",

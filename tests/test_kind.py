@@ -74,7 +74,9 @@ def kind_of(target, d, seed=0, *, most, image=None):
 @pytest.mark.parametrize("unit", UNITS)
 @pytest.mark.parametrize("widths", [(10, 16, 1), (40, 20, 5)])
 def test_units_of_one_hidden_layer_are_named(unit, widths, seed):
-    kind = kind_of(layers(UNITS[unit], widths, seed), widths[0], seed, most=900)
+    # What is clipped is constant in places, as steps are: it is looked at more closely.
+    most = 1_100 if unit == "clipped" else 900
+    kind = kind_of(layers(UNITS[unit], widths, seed), widths[0], seed, most=most)
     assert (kind.function, kind.hidden_layers) == ("piecewise linear", "one")
     assert kind.units == unit
 

@@ -271,7 +271,7 @@ def test_float32_answers_are_recognised():
     assert 1e-9 < noise.nu.max() < 1e-6
 
 
-@pytest.mark.parametrize("function", [np.sin, np.square, np.cosh])
+@pytest.mark.parametrize("function", [np.sin, np.square, np.arctan])
 def test_smooth_functions_curve(function):
     W = np.random.default_rng(0).standard_normal((4, 3)) / 2
     noise = measure_noise(Oracle(lambda X: function(X @ W), 4), 1)

@@ -72,7 +72,7 @@ def failures(
         if isinstance(error, InputError):
             message = _ARGUMENT.sub(lambda found: f"--{found[0].replace('_', '-')}", message)
         # What the target itself raised, at the first rows that it got.
-        elif isinstance(error, TargetError) and error.__cause__ and dim_in and not after():
+        elif isinstance(error, TargetError) and error.__cause__ and dim_in and not n_queries():
             message += f" (it was given rows of {dim_in} numbers: --dim-in {dim_in})"
         elif isinstance(error, TargetError) and not isinstance(error, ChangedError):
             message += after()

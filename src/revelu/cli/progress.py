@@ -108,7 +108,7 @@ class ProgressLine:
 
     def __call__(self, event: "Progress") -> None:
         """Show a moment of the task."""
-        self.n_queries = event.n_queries
+        self.n_queries = event.n_queries - event.n_underway
         self._display.update(
             self._task,
             total=None if event.fraction is None else 1.0,

@@ -24,9 +24,6 @@ from revelu.oracle.sentinels import Repeats
 from revelu.oracle.stencils import Stencils, growth_of
 from revelu.types import BoolArray, FloatArray, IntArray
 
-# Numbers of this size, and their inverses, do not overflow when squared and summed.
-_LARGEST = 1e140
-
 
 @dataclass(frozen=True)
 class NoiseFloor:
@@ -440,7 +437,8 @@ def _link(
     told = oracle.told_link
     if told is None:
         with oracle.as_answered():
-            return links.find(oracle, rng, rows, numbers)
+            # The draws of this generator stay as they are.
+            return links.find(oracle, rng.spawn(1)[0], rows, numbers)
     Y = rows.reshape(-1, rows.shape[2])
     outside = ~told.holds(Y)
     if told.contrast and Y.shape[1] < 2:
@@ -594,8 +592,8 @@ def _asked_twice(
         answered, answered_again = nearest_float32(answered), nearest_float32(answered_again)
     fits = _fit(answered)
     kept = fits[again] & _fit(answered_again)
-    size = float(np.abs(answered[fits]).max(initial=0.0))
-    if not kept.any() or 0.0 < size < 1.0 / _LARGEST:
+    size = np.abs(answered[fits]).max(initial=0.0, keepdims=True)
+    if not kept.any() or (size.any() and not _fit(1.0 / size).all()):
         _refuse_sizes(oracle.name, X, answered)
     numbers = read_numbers(answered[fits])
     again, answered_again = again[kept], answered_again[kept]
@@ -603,9 +601,9 @@ def _asked_twice(
     return answered, answered_again, again, numbers
 
 
-def _fit(Y: FloatArray) -> BoolArray:
+def _fit(Y: FloatArray, largest: float = 1e140) -> BoolArray:
     """Tell which rows of answers, (n, k) -> (n,), do not overflow when squared and summed."""
-    return np.asarray((np.abs(Y) <= _LARGEST).all(axis=1))
+    return np.asarray((np.abs(Y) <= largest).all(axis=1))
 
 
 def _refuse_sizes(name: str, X: FloatArray, answered: FloatArray) -> None:
