@@ -112,7 +112,7 @@ class Company:
                     return False
         return True
 
-    def factor(self, sigma: FloatArray, apart: Iterable[FloatArray], n_free: int) -> float:
+    def factor(self, sigma: FloatArray, apart: Iterable["Apart"], n_free: int) -> float:
         """By how much answers err more in the worst of some batches than in one.
 
         Where both err independently, the mean square of what they lie apart is the sum of those
@@ -122,18 +122,36 @@ class Company:
         ----------
         sigma : ndarray, shape (k,)
             Standard error of a lifted answer in the one, of ``n_free`` degrees of freedom.
-        apart : iterable of ndarray, shape (n, k)
-            Lifted answers to the same rows in the others, less those in the one.
+        apart : iterable of Apart
+            How the same rows are answered in the others.
         """
         errs, largest = sigma > 0.0, 1.0
-        for differences in apart:
-            if not errs.any() or not len(differences):
+        for seen in apart:
+            if not errs.any() or not len(seen.differences):
                 continue
+            # Answers that are large err by more in any batch.
+            own = np.maximum(sigma, seen.rounding)[:, errs]
             # The outputs of one row err by what the same neurons do: a row counts once.
-            ratio = float(((differences[:, errs] / sigma[errs]) ** 2).mean())
-            if ratio > 2.0 * fdtri(len(differences), n_free, 1.0 - self.false_alarm):
+            ratio = float(((seen.differences[:, errs] / own) ** 2).mean())
+            if ratio > 2.0 * fdtri(len(seen.differences), n_free, 1.0 - self.false_alarm):
                 largest = max(largest, ratio - 1.0)
         return float(np.sqrt(largest))
+
+
+@dataclass(frozen=True)
+class Apart:
+    """Answers to the same rows in two batches.
+
+    Attributes
+    ----------
+    differences : ndarray, shape (n, k)
+        Of lifted answers.
+    rounding : ndarray, shape (n, k)
+        What the size of an answer alone makes it err by, lifted.
+    """
+
+    differences: FloatArray
+    rounding: FloatArray
 
 
 @dataclass(frozen=True)
@@ -143,14 +161,13 @@ class More:
     Attributes
     ----------
     Y, lifted : ndarray, shape (n_stencils, n_points, k)
-    apart : tuple of ndarray, shape (n, k)
-        Lifted answers to some of these rows beside a few others, and alone, less those in the
-        batch.
+    apart : tuple of Apart
+        How some of these rows are answered beside a few others, and alone.
     """
 
     Y: FloatArray
     lifted: FloatArray
-    apart: tuple[FloatArray, ...] = ()
+    apart: tuple[Apart, ...] = ()
 
     def error(self, stencils: Stencils, otherwise: FloatArray, company: Company) -> FloatArray:
         """Standard error of a lifted answer by output, in the batches in which they err most.
@@ -163,7 +180,8 @@ class More:
 
     def largest_difference(self, unit: FloatArray) -> float:
         """How far lifted answers to one row lie apart at most, in units ``(k,)``."""
-        return max((float(np.abs(A / unit).max(initial=0.0)) for A in self.apart), default=0.0)
+        differences = (np.abs(seen.differences / unit) for seen in self.apart)
+        return max((float(A.max(initial=0.0)) for A in differences), default=0.0)
 
 
 def ask_more(
@@ -204,7 +222,8 @@ def ask_more(
         size = root_mean_square(answered / growth)
         company.decides((answered[lone], of_lone), growth[lone, 0], size, alone)
         for rows, Z in ((few, of_few), (lone, of_lone)):
-            lifted_apart.append(_apart(Y[rows], oracle.as_taken(Z), growth[rows]))
+            errors = rounding_of(company.numbers, Y[rows]) / growth[rows]
+            lifted_apart.append(_apart(Y[rows], oracle.as_taken(Z), growth[rows], errors))
     lifted = more.grouped(Y / growth)
     alive = np.isfinite(lifted).all(axis=(1, 2))
     return More(more.grouped(Y)[alive], lifted[alive], tuple(lifted_apart))
@@ -215,10 +234,25 @@ def _spread(n: int, among: int) -> IntArray:
     return np.linspace(0, among - 1, n).round().astype(int)
 
 
-def _apart(Y: FloatArray, Z: FloatArray, growth: FloatArray) -> FloatArray:
-    """``(Z - Y) / growth`` of the rows where both are finite, (n, k) each."""
+def _apart(Y: FloatArray, Z: FloatArray, growth: FloatArray, errors: FloatArray) -> Apart:
+    """How answers ``Y`` and ``Z`` (n, k) lie apart where both are finite."""
     finite = (np.isfinite(Y) & np.isfinite(Z)).all(axis=1)
-    return np.asarray((Z[finite] - Y[finite]) / growth[finite])
+    return Apart((Z[finite] - Y[finite]) / growth[finite], errors[finite])
+
+
+def rounding_of(numbers: Numbers, Y: FloatArray, share: float = 0.7) -> FloatArray:
+    """What answers of that size err by where they are computed in few digits, same shape.
+
+    The terms that are summed are no smaller than the sum.  Rounding errs by 0.2 of a unit in the
+    last place, and by less of partial sums: those of 16 terms that grow evenly by 0.5 in all, and
+    those of two layers by 0.7.
+
+    Parameters
+    ----------
+    share : float
+        Standard error in units in the last place.
+    """
+    return np.asarray(share * numbers.eps * np.abs(Y))
 
 
 def root_mean_square(Y: FloatArray) -> FloatArray:

@@ -8,7 +8,7 @@ import numpy as np
 from revelu.errors import InputError, SaturatedError, TargetError
 from revelu.numerics.links import NONE, Link
 from revelu.oracle.checks import checked_answer
-from revelu.oracle.company import Company, ask_more, root_mean_square
+from revelu.oracle.company import Company, ask_more, root_mean_square, rounding_of
 from revelu.oracle.grid import Grid
 from revelu.oracle.labels import are_labels
 from revelu.oracle.link_search import LinkSearch, with_digits
@@ -107,23 +107,13 @@ class NoiseFloor:
         typical = np.outer(self.growth(X) / np.sqrt(2.0), self.errors)
         return np.maximum(typical, self.rounding(Y)) if self.errs_inside else typical
 
-    def rounding(self, Y: FloatArray, *, share: float = 0.7) -> FloatArray:
-        """What answers of that size err by where they are computed in few digits, shape (n, k).
-
-        The terms that are summed are no smaller than the sum.  Rounding errs by 0.2 of a unit in
-        the last place, and by less of partial sums: those of 16 terms that grow evenly by 0.5 in
-        all, and those of two layers by 0.7.
-
-        Parameters
-        ----------
-        share : float
-            Standard error in units in the last place.
-        """
-        own = np.asarray(share * self.numbers.eps * np.abs(Y))
+    def rounding(self, Y: FloatArray) -> FloatArray:
+        """What answers of that size err by where they are computed in few digits, shape (n, k)."""
+        own = rounding_of(self.numbers, Y)
         if not self.link.has_head or not np.isfinite(Y).all():
             return own
         P = self.link.head(Y)
-        return np.maximum(own, self.link.errors(P, share * self.numbers.eps * np.abs(P)))
+        return np.maximum(own, self.link.errors(P, rounding_of(self.numbers, P)))
 
     @property
     def answers(self) -> dict[str, Any]:
