@@ -173,7 +173,7 @@ def _reader(path: Path) -> Callable[[Path, Sequence[str]], Columns]:
 
 
 @dataclass(frozen=True)
-class _Lines:
+class _TableLines:
     """A table as text.
 
     Attributes
@@ -216,7 +216,7 @@ def _first_rows(path: Path, most: int = 2**20) -> Columns:
     return Columns(path, text.names, [np.empty(0)] * len(text.first))
 
 
-def _lines(path: Path, most: int) -> _Lines:
+def _lines(path: Path, most: int) -> _TableLines:
     """The lines of a table, or those of its first bytes, and what its first line says."""
     with naming_damage(path, f"{kind_of(path)} file"):
         text = _text(path, most)
@@ -233,7 +233,7 @@ def _lines(path: Path, most: int) -> _Lines:
     is_row = all(map(_is_number, first)) and (
         len(first) < 3 or [cell.strip() for cell in first] != [f"{i}" for i in range(len(first))]
     )
-    return _Lines(lines, [] if is_row else [cell.strip() for cell in first], first, dialect)
+    return _TableLines(lines, [] if is_row else [cell.strip() for cell in first], first, dialect)
 
 
 def _text(path: Path, most: int) -> str:
@@ -246,7 +246,7 @@ def _text(path: Path, most: int) -> str:
     return content.decode("utf-8-sig", "ignore" if most < MAX_BYTES else "strict")
 
 
-def _all_numbers(text: _Lines) -> FloatArray | None:
+def _all_numbers(text: _TableLines) -> FloatArray | None:
     """What a table holds that is numbers throughout; None of any other, which takes longer."""
     lines = text.lines[1 if text.names else 0 :]
     if not any(map(str.strip, lines)):

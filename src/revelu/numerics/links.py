@@ -19,7 +19,7 @@ _TINY = float(np.finfo(np.float64).tiny)
 
 
 @dataclass(frozen=True)
-class Form:
+class Elementwise:
     """The function of one answer that a link is made of.
 
     Attributes
@@ -59,9 +59,9 @@ def _same(Y: FloatArray) -> FloatArray:
     return Y
 
 
-FORMS: dict[str, Form] = {
-    "none": Form(_same, _one, _same, -np.inf, np.inf, "numbers", "numbers"),
-    "softmax": Form(
+FORMS: dict[str, Elementwise] = {
+    "none": Elementwise(_same, _one, _same, -np.inf, np.inf, "numbers", "numbers"),
+    "softmax": Elementwise(
         np.log,
         lambda Y: 1.0 / Y,
         np.exp,
@@ -72,7 +72,7 @@ FORMS: dict[str, Form] = {
         ("Softmax",),
         contrast=True,
     ),
-    "log-softmax": Form(
+    "log-softmax": Elementwise(
         _same,
         _one,
         _same,
@@ -83,7 +83,7 @@ FORMS: dict[str, Form] = {
         ("LogSoftmax",),
         contrast=True,
     ),
-    "logit": Form(
+    "logit": Elementwise(
         logit,
         lambda Y: 1.0 / (Y * (1.0 - Y)),
         expit,
@@ -93,10 +93,10 @@ FORMS: dict[str, Form] = {
         "logits",
         ("Sigmoid",),
     ),
-    "log": Form(
+    "log": Elementwise(
         np.log, lambda Y: 1.0 / Y, np.exp, 0.0, np.inf, "exponentials", "logarithms", ("Exp",)
     ),
-    "log1p": Form(
+    "log1p": Elementwise(
         np.log1p,
         lambda Y: 1.0 / (1.0 + Y),
         np.expm1,
@@ -106,7 +106,7 @@ FORMS: dict[str, Form] = {
         "logarithms",
         ("Exp", "Sub"),
     ),
-    "atanh": Form(
+    "atanh": Elementwise(
         np.arctanh,
         lambda Y: 1.0 / (1.0 - Y**2),
         np.tanh,
@@ -163,7 +163,7 @@ class Link:
         return self.name if self.scale == 1.0 else f"{self.name}*{self.scale:g}"
 
     @property
-    def form(self) -> Form:
+    def form(self) -> Elementwise:
         """Its function of one answer."""
         return FORMS[self.name]
 

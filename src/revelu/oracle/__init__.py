@@ -17,7 +17,8 @@ from revelu.oracle.domain import Domain
 from revelu.oracle.journal import Journal
 from revelu.oracle.ledger import PHASES, Ledger
 from revelu.oracle.log_ratios import log_ratios, softmax
-from revelu.oracle.noise import NoiseFloor, measure_noise
+from revelu.oracle.measuring import measure_noise
+from revelu.oracle.noise import NoiseFloor
 from revelu.oracle.oracle import BATCH_ROWS, Ask, Oracle
 
 __all__ = [
