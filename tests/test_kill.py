@@ -115,6 +115,6 @@ def test_interrupted_run_goes_on_where_it_stopped(start, tmp_path):
 
 @pytest.mark.slow
 def test_runs_killed_anywhere_go_on_where_they_stopped(start, tmp_path):
-    shares = np.linspace(0.0, 1.0, 20)
+    shares = np.linspace(0.0, 1.0, 8)
     ends = check_that_nothing_is_lost(start, tmp_path, shares)
     assert ends == [-signal.SIGKILL] * len(shares)

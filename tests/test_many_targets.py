@@ -2,9 +2,7 @@
 
 import sys
 from collections import Counter
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
-from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
@@ -79,7 +77,5 @@ def test_a_few_targets(many_targets):
 
 
 @pytest.mark.slow
-def test_a_thousand_targets(many_targets):
-    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
-        runs = pool.map(many_targets.within_limit, SEEDS, chunksize=10)
-        assert statuses(runs)["recovered"] >= 500
+def test_every_twentieth_of_a_thousand_targets(many_targets):
+    assert statuses(map(many_targets.within_limit, SEEDS[::20]))["recovered"] >= 25
