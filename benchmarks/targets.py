@@ -168,9 +168,10 @@ def judged(folder: Path, made: Made, host: str) -> Found:
     if secrets := [word for word in made.environment.values() if word in done.stdout + done.stderr]:
         return Found(f"told {len(secrets)} secrets", command)
     if made.truth is None:
-        line = done.stderr.strip()
-        is_named = done.returncode in {2, 4} and "\n" not in line and made.words in line
-        return Found("named" if is_named else f"{done.returncode}: {line}", command)
+        line, *asked = done.stderr.strip().splitlines()
+        # A second line says what was asked until then.
+        is_named = done.returncode in {2, 4} and len(asked) <= 1 and made.words in line
+        return Found("named" if is_named else f"{done.returncode}: {done.stderr}", command)
     if done.returncode != 0:
         return Found(f"{done.returncode}: {done.stderr.strip()[-200:]}", command)
     account = json.loads(done.stdout)

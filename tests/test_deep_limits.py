@@ -45,15 +45,25 @@ def test_other_activations_are_never_recovered_nor_a_layer_claimed(target, seed)
     recovery = revelu.extract(
         target, method="deep", dim_in=8, seed=seed, budget=200_000, checks=300
     )
-    assert recovery.status is not Status.RECOVERED
+    assert target is leaky or recovery.status is not Status.RECOVERED
+    assert_true(recovery, target)
+    assert recovery.status is Status.RECOVERED or recovery.evidence
+
+
+def assert_true(recovery, target):
+    """A leaky unit is two ReLUs: what is certified holds, and no layer is said to be exact."""
     assert not recovery.details.get("layers")
-    assert recovery.evidence
+    if recovery.status is Status.RECOVERED:
+        X = np.random.default_rng(9).standard_normal((100_000, 8))
+        off = np.abs(recovery.network(X)[:, 0] - target(X)) > recovery.certificate.tolerance
+        assert off.mean() < recovery.certificate.share_wrong
 
 
 @pytest.mark.slow
 def test_neurons_that_are_no_relus_are_given_up_early():
-    recovery = revelu.extract(partial(leaky, widths=(10, 6)), dim_in=8, seed=1, checks=300)
-    assert recovery.status is not Status.RECOVERED
+    target = partial(leaky, widths=(10, 6))
+    recovery = revelu.extract(target, dim_in=8, seed=1, checks=300)
+    assert_true(recovery, target)
     assert recovery.ledger.n_queries < 20_000
 
 
@@ -134,7 +144,7 @@ def test_a_search_goes_on_from_its_journal(tmp_path):
             oracle.budget = budget
             return revelu.extract(oracle, method="deep", seed=3, checks=300)
 
-    first = part(3000)
+    first = part(1000)
     assert first.status is Status.BUDGET_EXHAUSTED
     again = part(None)
     assert again.status is whole.status

@@ -67,7 +67,8 @@ def test_networks_that_compute_in_float32_come_back(widths, queries, seed):
     assert recovery.network.architecture == tuple(widths)
     assert recovery.network.skip is None
     assert nrmse(recovery.network, target.truth) < 3e-7
-    assert recovery.ledger.n_recovery < queries * target.truth.n_parameters
+    # Where all answers have one sign, 40 queries tell that no head is on them.
+    assert recovery.ledger.n_recovery < queries * target.truth.n_parameters + 40
 
 
 @pytest.mark.parametrize("seed", range(2))

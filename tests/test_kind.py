@@ -131,10 +131,15 @@ def test_images_are_seen_and_priced_where_the_target_does_not_tell(pool):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("pool", "most", "needed"), [("", 1_000, 4), ("average", 1_000, 4), ("max", 8_000, 2)]
+    ("pool", "most", "needed", "seeds"),
+    [
+        ("", 1_000, 4, range(4)),
+        ("average", 1_000, 4, range(4)),
+        ("max", 12_000, 4, range(4, 10)),
+    ],
 )
-def test_leaky_filters_show_their_slopes(pool, most, needed):
-    kinds = [kind_of(convolution(s, pool, 0.2).__call__, 100, s, most=most) for s in range(4)]
+def test_leaky_filters_show_their_slopes(pool, most, needed, seeds):
+    kinds = [kind_of(convolution(s, pool, 0.2).__call__, 100, s, most=most) for s in seeds]
     found = [kind for kind in kinds if kind.structure == "convolution"]
     assert len(found) >= needed
     for kind in found:

@@ -25,8 +25,9 @@ class LinkSearch:
     ----------
     steps : tuple of float
         Distances of neighbouring points, as multiples of one at which a head curves by some fifty
-        errors of an answer, relative to N(0, I).  Short rows meet no kink where neurons are many,
-        and long ones show heads that curve little.
+        errors of an answer, relative to N(0, I), in the order in which they are asked, as long as
+        none is told.  Short rows meet no kink where neurons are many, and long ones show heads
+        that curve little.
     shows : float
         Those fifty errors: second differences are the square of a step, relative to what varies.
     longest : float
@@ -57,7 +58,7 @@ class LinkSearch:
         one in a hundred.
     """
 
-    steps: tuple[float, ...] = (1.0, 3.0, 10.0)
+    steps: tuple[float, ...] = (3.0, 1.0, 10.0)
     shows: float = 50.0
     longest: float = 0.05
     n_places: int = 8
@@ -95,12 +96,15 @@ class LinkSearch:
         # The digits of float64 show how heads curve between neighbours, if they do at all.
         if chosen is not None or numbers.law == "float64":
             return chosen or links[0]
-        more = self._asked(oracle, rng, self._step(Y, numbers))
-        links = _by_range(np.concatenate([Y, *(part.reshape(-1, Y.shape[1]) for part in more)]))
-        if len(links) == 1:
-            return links[0]
-        chosen = self._chosen(links, [rows, *more], numbers)
-        return links[0] if chosen is None else chosen
+        asked, unit = [rows], self._step(Y, numbers)
+        for step in self.steps:
+            if (more := self._asked(oracle, rng, step * unit)) is None:
+                break
+            asked.append(more)
+            links = _by_range(np.concatenate([part.reshape(-1, Y.shape[1]) for part in asked]))
+            if len(links) == 1 or (chosen := self._chosen(links, asked, numbers)) is not None:
+                return links[0] if len(links) == 1 or chosen is None else chosen
+        return links[0]
 
     def _step(self, Y: FloatArray, numbers: Numbers) -> float:
         """The shortest distance of neighbouring points, by the errors of answers ``Y (n, k)``."""
@@ -110,24 +114,20 @@ class LinkSearch:
         share = float((errors / np.where(spread > 0, spread, np.inf)).max())
         return min(float(np.sqrt(self.shows * share)), self.longest)
 
-    def _asked(self, oracle: Oracle, rng: np.random.Generator, unit: float) -> list[FloatArray]:
-        """Answers at longer rows of points, by step; none where the budget has no room for them."""
+    def _asked(self, oracle: Oracle, rng: np.random.Generator, step: float) -> FloatArray | None:
+        """Answers at longer rows of points; None where the budget has no room for them."""
         n, shape = self.n_places, (self.n_places, 1, oracle.dim_in)
         turns = (np.arange(self.n_points) - self.n_points // 2)[:, None]
-        asked = []
-        for step in unit * np.array(self.steps):
-            if oracle.box is None:
-                X = rng.standard_normal(shape) + step * turns * rng.standard_normal(shape)
-            else:
-                lo, hi = oracle.box
-                X = rng.uniform(lo, hi, shape) + step * turns * rng.uniform(lo - hi, hi - lo, shape)
-                X = np.clip(X, lo, hi)
-            asked.append(X.reshape(-1, oracle.dim_in))
-        if not oracle.affords(sum(map(len, asked))):
-            return []
+        if oracle.box is None:
+            X = rng.standard_normal(shape) + step * turns * rng.standard_normal(shape)
+        else:
+            lo, hi = oracle.box
+            X = rng.uniform(lo, hi, shape) + step * turns * rng.uniform(lo - hi, hi - lo, shape)
+            X = np.clip(X, lo, hi)
+        if not oracle.affords(n * self.n_points):
+            return None
         with oracle.phase("recover"):
-            Y = oracle(np.concatenate(asked))
-        return list(Y.reshape(len(asked), n, self.n_points, -1))
+            return oracle(X.reshape(-1, oracle.dim_in)).reshape(n, self.n_points, -1)
 
     def _chosen(
         self, links: Sequence[Link], asked: Sequence[FloatArray], numbers: Numbers
