@@ -31,7 +31,7 @@ TABLES = {
         *("labels", "spans", "samples", "lowest_layer", "special_layers", "sample_rivals"),
         *("sample_theory", "streamed_samples", "served", "polish", "signs", "peers"),
         *("many_targets", "deep_targets", "float32_targets", "gpu", "hostile_files", "audit"),
-        *("audit_kinds", "targets", "structure", "float32_kernels", "verdicts", "shapes"),
+        *("audit_kinds", "targets", "structure", "float32_kernels", "verdicts", "shapes", "links"),
     )
 }
 TABLES |= {"jwz20": "span_figures.py", "carlini20": "carlini20.py"}

@@ -1,0 +1,149 @@
+"""Networks behind heads, told nothing: is the link found, and what comes back.
+
+    python benchmarks/links.py --results runs.jsonl            print the tables
+    python benchmarks/links.py --results runs.jsonl --write    and keep them
+
+Nine heads on networks of one and two hidden layers, in float64 and in float32.
+"""
+
+import argparse
+import platform
+import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+
+import numpy as np
+from page import keep, record, records
+from scipy.special import expit
+
+import revelu
+from revelu.numerics.links import Link
+from revelu.types import FloatArray
+
+FIRST_SEED = 7_600_000
+HEADS = ("logit", "logit*100", "log", "log1p", "atanh", "softmax", "softmax*100", "log-softmax")
+FALLING = "1 - sigmoid"
+WIDTHS = ((10, 16), (10, 12, 8))
+MAX_SECONDS = 40.0
+N_POINTS = 20_000
+
+
+@dataclass(frozen=True)
+class Run:
+    """One target's outcome."""
+
+    seed: int
+    status: str
+    link: str
+    queries: int
+    error: float
+    seconds: float
+
+
+def one(widths: tuple[int, ...], head: str, precision: str, seed: int) -> Run:
+    """Extract the network behind a head, and hold it against the truth, up to what is not told."""
+    link = Link.named("logit" if head == FALLING else head)
+    network = revelu.zoo.random_network([*widths, 3 if link.contrast else 1], seed=seed)
+    began = time.process_time()
+    recovery = revelu.extract(
+        target_of(network, head, link, np.dtype(precision)),
+        dim_in=widths[0],
+        seed=seed,
+        max_seconds=MAX_SECONDS,
+    )
+    X = np.random.default_rng([seed, 1]).standard_normal((N_POINTS, widths[0]))
+    Z, error = (-1.0 if head == FALLING else 1.0) * network(X), np.inf
+    if recovery.network is not None and str(recovery.link) == str(link):
+        Y = recovery.network(X)
+        if link.contrast:
+            Z, Y = Z - Z[:, -1:], Y - Y[:, -1:]
+        error = float(np.abs(Y - Z).max() / Z.std())
+    seconds = time.process_time() - began
+    n = recovery.ledger.n_queries
+    return Run(seed, recovery.status.value, str(recovery.link), n, error, seconds)
+
+
+def target_of(
+    network: revelu.Network, head: str, link: Link, dtype: np.dtype
+) -> Callable[[FloatArray], FloatArray]:
+    """The head on the network, both computed in that precision."""
+    layers = [
+        (W.T.astype(dtype), b.astype(dtype))
+        for W, b in zip(network.weights, network.biases, strict=True)
+    ]
+
+    def answer(X: FloatArray) -> FloatArray:
+        H = X.astype(dtype)
+        for i, (W, b) in enumerate(layers):
+            H = (np.maximum(H, 0) if i else H) @ W + b
+        with np.errstate(over="ignore"):
+            return (1 - expit(H) if head == FALLING else link.answers(H)).astype(dtype)
+
+    return answer
+
+
+def heads_table(options: argparse.Namespace) -> str:
+    """A line a head: what came back of each network and precision."""
+    columns = [(widths, precision) for widths in WIDTHS for precision in ("float64", "float32")]
+    text = [
+        "| head | " + " | ".join(f"{'-'.join(map(str, w))}, {p}" for w, p in columns) + " |",
+        "|" + "---|" * (len(columns) + 1),
+    ]
+    for head in (*HEADS, FALLING):
+        cells = []
+        for widths, precision in columns:
+            key = f"{head}, {widths}, {precision}"
+            calls = [
+                (key, seed, partial(one, widths, head, precision, seed))
+                for seed in range(options.first_seed, options.first_seed + options.networks)
+            ]
+            runs = [Run(**found) for found in measured(calls, options)]
+            right = [run for run in runs if run.status == "recovered"]
+            worst = max((run.error for run in right), default=np.nan)
+            cells.append(
+                f"{len(right)} of {len(runs)}, {worst:.0e}, "
+                f"{np.median([run.queries for run in runs]):,.0f}"
+            )
+        text.append(f"| {head} | " + " | ".join(cells) + " |")
+    return "\n".join(text)
+
+
+def measured(
+    calls: list[tuple[str, int, Callable[[], Run]]], options: argparse.Namespace
+) -> list[dict[str, object]]:
+    """What is recorded of calls, and of those that are not; each is recorded as it ends."""
+    known = {(e["row"], e["seed"]): e["found"] for e in records(options.results)}
+    missing = [call for call in calls if call[:2] not in known]
+    with ProcessPoolExecutor(options.processes, mp_context=get_context("spawn")) as pool:
+        futures = [(row, seed, pool.submit(call)) for row, seed, call in missing]
+        for row, seed, future in futures:
+            found = known[row, seed] = asdict(future.result())
+            print(f"  {row}: {found}", flush=True)
+            record(options.results, {"row": row, "seed": seed, "found": found})
+    return [known[call[:2]] for call in calls]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--networks", type=int, default=2, help="of each head and precision")
+    parser.add_argument("--first-seed", type=int, default=FIRST_SEED)
+    parser.add_argument("--processes", type=int, default=2, help="targets at a time")
+    parser.add_argument("--results", type=Path, help="file that targets are recorded in")
+    parser.add_argument("--write", action="store_true", help="keep them on their page")
+    options = parser.parse_args()
+    versions = (
+        f"revelu {revelu.__version__}, NumPy {np.__version__}, Python {platform.python_version()}, "
+        f"{platform.machine()}, seeds from {options.first_seed}."
+    )
+    text = f"{heads_table(options)}\n\n{versions}"
+    print(f"\n{text}")
+    if options.write:
+        keep("links", text)
+
+
+if __name__ == "__main__":
+    main()
