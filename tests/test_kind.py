@@ -135,7 +135,7 @@ def test_images_are_seen_and_priced_where_the_target_does_not_tell(pool):
     [
         ("", 1_000, 4, range(4)),
         ("average", 1_000, 4, range(4)),
-        ("max", 12_000, 4, range(4, 10)),
+        ("max", 8_000, 4, range(4, 10)),
     ],
 )
 def test_leaky_filters_show_their_slopes(pool, most, needed, seeds):

@@ -102,8 +102,11 @@ class LinkSearch:
                 break
             asked.append(more)
             links = _by_range(np.concatenate([part.reshape(-1, Y.shape[1]) for part in asked]))
-            if len(links) == 1 or (chosen := self._chosen(links, asked, numbers)) is not None:
-                return links[0] if len(links) == 1 or chosen is None else chosen
+            if len(links) == 1:
+                return links[0]
+            chosen = self._chosen(links, asked, numbers)
+            if chosen is not None:
+                return chosen
         return links[0]
 
     def _step(self, Y: FloatArray, numbers: Numbers) -> float:
