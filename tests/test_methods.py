@@ -217,7 +217,7 @@ class _Dear(_Stubborn):
         return super().start(oracle, *rest)
 
 
-@pytest.mark.parametrize(("n_rows", "n_starts"), [(3, 1), (300, 2)])
+@pytest.mark.parametrize(("n_rows", "n_starts"), [(3, 1), (300, 1), (600, 2)])
 def test_nothing_is_started_afresh_that_has_told_little_for_its_queries(
     monkeypatch, n_rows, n_starts
 ):

@@ -40,10 +40,16 @@ class Worth:
     least: int = 100_000
     each: float = 100.0
 
-    def is_spent(self, n_queries: int, attempts: Sequence[Attempt]) -> str:
-        """Say why neither another method nor another start is paid for; empty where one is."""
+    def is_spent(self, n_queries: int, attempts: Sequence[Attempt], n_more: int = 0) -> str:
+        """Say why neither another method nor another start is paid for; empty where one is.
+
+        Parameters
+        ----------
+        n_more : int
+            Queries that it will take for all that is known.
+        """
         n_told = max(map(_n_told, attempts), default=0)
-        if n_queries <= max(self.least, self.each * n_told):
+        if n_queries + n_more <= max(self.least, self.each * n_told):
             return ""
         return (
             f"given up: {n_queries:,} queries have told {n_told:,} parameters, and another start "
@@ -88,6 +94,7 @@ def recover(
     attempts: list[Attempt] = []
     phase, start, is_rounder, unsure, worked = "recover", 1, False, "", 0.0
     while True:
+        n_before = job.oracle.n_queries
         with at_most(np.inf) as work:
             chain = _run(job, noise, methods, phase, worth)
         attempts += chain
@@ -105,7 +112,9 @@ def recover(
         in_vain = in_vain or _is_off_in_tails(chain[-1])
         in_vain = in_vain or job.oracle.tally.are_labels or chain[-1].differs_at_rows_alone
         is_last = start >= min(a.method.max_starts for a in chain)
-        spent = worth.is_spent(job.oracle.n_queries, attempts)
+        # Another start takes about as many queries as this one.
+        n_asked = job.oracle.n_queries
+        spent = worth.is_spent(n_asked, attempts, n_asked - n_before)
         in_vain = in_vain or bool(spent)
         is_long = Law.of(noise) is Law.FLOAT32
         is_long &= worked > min(a.method.most_work for a in chain)
