@@ -120,7 +120,7 @@ def test_spans_are_the_truths(found, name):
     r = row(found, name)
     # The search for the network behind labels is cut by the budget.
     assert (r.recovered, r.certified, r.cut) == ("span", name != "labels", name == "labels")
-    assert (r.fidelity, r.finding.certified) == (None, True)
+    assert (r.fidelity, r.finding.certifies("span")) == (None, True)
     assert r.finding.span.span.rank == 3
     assert r.finding.span.span.angles(TRUTH.weights[0]).max() < 1e-4
 
@@ -489,7 +489,7 @@ def test_what_was_not_found_is_not_certified():
     """That the first layer looks everywhere is certified, and gives nothing away."""
     found = revelu.audit(revelu.zoo.random_network([2, 3, 3], seed=1), budget=60_000)
     r = row(found, "top-1 probability")
-    assert r.finding.certified
+    assert r.finding.certifies("span")
     assert (r.recovered, r.certified, r.labels_kept, r.shift) == ("nothing", False, None, None)
     assert row(found, "labels").labels_kept == 1.0
     assert "alone it does not say the class" in found.advice[2]

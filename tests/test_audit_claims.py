@@ -27,6 +27,7 @@ from revelu.report.page import page
 from revelu.report.sections import audit_table
 from revelu.report.verdicts import verdict
 from revelu.tasks.audit import audit as audits
+from revelu.tasks.audit import judging
 from revelu.tasks.audit.advice import advice, concluded
 from revelu.tasks.audit.changes import exceeds
 from revelu.tasks.audit.implied import with_implied
@@ -64,7 +65,7 @@ def test_a_copy_that_is_not_certified_has_no_weights_to_give_away():
     first, *others = found.rows
     assert (first.recovered, first.certified, first.implied_by) == ("function", False, "")
     # The copy, which is a network, is recovered and certified against its own answers.
-    assert any(r.finding is not None and r.finding.certified for r in others)
+    assert any(r.finding is not None and r.finding.certifies("function") for r in others)
     assert {r.recovered for r in others} & {"function", "span"}
     assert not any(r.recovered == "weights" or r.certified for r in found.rows)
     assert found.severity == "high"
@@ -77,6 +78,36 @@ def test_extrapolated_rows_are_never_certified(domain):
     assert (found.rows[0].recovered, found.rows[0].certified) == ("weights", True)
     assert all(r.extrapolated and not r.certified for r in found.rows[1:])
     assert found.rows[2].recovered == "weights"
+
+
+def test_a_span_that_is_certified_vouches_for_no_copy():
+    copy = revelu.audit(ONE, budget=8_000).rows[0].finding
+    span = revelu.recover_span(ONE, dim_in=4, seed=0)
+    refused = replace(copy.network, status=revelu.Status.UNVERIFIED)
+    both = replace(copy, network=refused, span=span)
+    assert span.status is revelu.Status.RECOVERED
+    assert [both.certifies(kind) for kind in ("weights", "function", "span")] == [
+        False,
+        False,
+        True,
+    ]
+    assert copy.certifies("weights")
+
+
+def test_a_copy_that_is_certified_in_coordinates_alone_gives_no_weights_away(monkeypatch):
+    """Where columns are all but collinear, it is less sure in the target's own units."""
+    units, first = judging.in_units, []
+
+    def refused(found, *rest):
+        first.extend([] if first else [found.network])
+        status = revelu.Status.UNVERIFIED if found.network is first[0] else found.status
+        return replace(units(found, *rest), status=status)
+
+    monkeypatch.setattr(judging, "in_units", refused)
+    domain = Domain.gaussian(np.ones(4), np.full(4, 2.0))
+    found = revelu.audit(ONE, domain=domain, remote=True, budget=MOST_QUERIES)
+    assert (found.rows[0].recovered, found.rows[0].certified) == ("function", False)
+    assert {r.recovered for r in found.rows} == {"function"}
 
 
 def test_no_measured_row_is_raised_by_an_extrapolated_one():

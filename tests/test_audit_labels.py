@@ -114,7 +114,7 @@ def test_the_span_is_kept_where_the_network_is_not_found(narrow):
 
     cut = narrow(lambda: Finding(7, None, None, True, False, ()))
     row = labels_of(cut)
-    assert row.finding.certified
+    assert row.finding.certifies("span")
     assert (row.recovered, row.certified, row.cut, row.tries) == ("span", False, True, 1)
     assert cut.advice[1].startswith("labels alone are not advised: they give away the span")
     assert cut.run_again.startswith("--max-seconds")

@@ -119,11 +119,14 @@ class Finding:
             and len(found.first_layer[0]) > 0
         )
 
-    @property
-    def certified(self) -> bool:
-        """Whether fresh queries agree with what was found."""
-        found = (self.network if self.copy is not None else None, self.span)
-        return any(of is not None and of.status is Status.RECOVERED for of in found)
+    def certifies(self, kind: str) -> bool:
+        """Whether fresh queries agree with what was found of that kind.
+
+        A span that they agree with says nothing of a copy that they do not.
+        """
+        of_copy = self.network if self.copy is not None else None
+        by = of_copy if kind in {"weights", "function"} else self.span
+        return by is not None and by.status is Status.RECOVERED
 
     def kind(self, likeness: float | None) -> str:
         """Tell what can be recovered: ``weights``, ``function``, ``span`` or ``nothing``.
@@ -200,7 +203,7 @@ def attack(
     run = _Attack(base, ask, limits, seed, progress)
     if leaves == "numbers":
         found = run.finding(run.find_network(limits.share(run.for_network)), None)
-        is_found = found.copy is not None and (found.certified or is_copy(found))
+        is_found = found.copy is not None and (found.certifies("function") or is_copy(found))
         # What is constant nearly everywhere has no gradient that would show a span.
         if is_found or found.has_first_layer or found.of_steps:
             return found

@@ -511,17 +511,18 @@ class _Audit:
                 notes=(note,),
             )
         ask = partial(self._asked.known.answers_of, copy)
+        certified = self._in_units(first).certified
         # Of a copy that is not certified the answers are others: the two make no one function.
-        known = self.paid.or_else(ask) if first.certified else ask
+        known = self.paid.or_else(ask) if certified else ask
         base = Oracle(known, copy.dim_in, name="the copy")
         row = self._attacked(defence, base, degrade(base, *defence.degradations), limits)
         note = "by an attack on the copy that was found, not on the served model"
-        if first.certified and self.paid.n_paid:
+        if certified and self.paid.n_paid:
             n = self.paid.n_paid + self.paid.n_others
             note += f"; {self.paid.n_paid:,} of its {n:,} answers are the model's, paid for before"
         untried = (*row.not_tried, "an attack on the served model behind this defence")
         # The copy's weights are the target's where fresh answers of the target have said so.
-        most = row.recovered if first.certified or row.recovered != "weights" else "function"
+        most = row.recovered if certified or row.recovered != "weights" else "function"
         return replace(
             row,
             recovered=most,
@@ -530,6 +531,13 @@ class _Audit:
             not_tried=untried,
             notes=(note, *row.notes),
         )
+
+    def _in_units(self, row: AuditRow) -> AuditRow:
+        """A row as it is told, of what reads the target's own inputs: it may be less certain."""
+        if self.judge is None:
+            return row
+        rng = np.random.default_rng(self.seeds[2])
+        return row_in_units(row, self.oracle.domain, self.judge, rng)
 
     def _limits(self, defence: Defence) -> Limits:
         """The first row may take half of what there is, the others share the rest.
@@ -572,14 +580,10 @@ class _Audit:
     def _finished(self, end: End) -> Audit:
         # What is asked next, for pictures, is compared with a copy's logits.
         self.oracle.link = NONE if end.noise is None else end.noise.link
-        judge, domain, done = self.judge, self.oracle.domain, dict(self.rows)
+        judge, done = self.judge, dict(self.rows)
         if judge is not None:
             done = told_by_coarser(done, self.all, judge, self._makes)
-        rng = partial(np.random.default_rng, self.seeds[2])
-        rows = [
-            opened(row) if judge is None else row_in_units(opened(row), domain, judge, rng())
-            for _, row in sorted(done.items())
-        ]
+        rows = [self._in_units(opened(row)) for _, row in sorted(done.items())]
         missing = [defence for i, defence in enumerate(self.all) if i not in done]
         spent = Spent(self.seconds, time.monotonic() - self.began, self.took, self.longer)
         noted = [] if self.oracle.journal is None else self.oracle.journal.notes()

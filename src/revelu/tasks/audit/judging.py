@@ -72,7 +72,7 @@ class Judge:
             error=error,
             fidelity_on_inputs=on_inputs[0],
             label_agreement_on_inputs=on_inputs[1],
-            certified=found.certified,
+            certified=found.certifies(kind),
             cut=found.cut or saturated,
             saturated=saturated,
             not_in_class=found.not_in_class,
@@ -117,10 +117,6 @@ def row_in_units(
         # What is seen of a copy in the target's units is no more than was said of it.
         most = min(found.kind(likeness), row.recovered, key=ORDER.index)
         return replace(row, finding=found, recovered=most, notes=notes)
-    return replace(
-        row,
-        finding=found,
-        recovered=found.kind(likeness),
-        certified=found.certified,
-        notes=notes,
-    )
+    kind = found.kind(likeness)
+    certified = found.certifies(kind)
+    return replace(row, finding=found, recovered=kind, certified=certified, notes=notes)
