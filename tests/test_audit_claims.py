@@ -80,6 +80,22 @@ def test_extrapolated_rows_are_never_certified(domain):
     assert found.rows[2].recovered == "weights"
 
 
+def test_rows_of_the_data_are_asked_to_their_last_bits():
+    """A value is told from all others by equality, and no input drawn has it."""
+    rng = np.random.default_rng(4)
+    X = np.column_stack([rng.standard_t(2, (300, 3)), rng.integers(0, 3, 300)])
+    domain = Domain.like(X, name="table.csv")
+    assert np.array_equal(domain.to_target(domain.coordinates), domain.rows)
+    near = domain.coordinates.astype(np.float32).astype(float)
+    assert np.array_equal(domain.to_target(near), domain.rows.astype(np.float32))
+
+    def steps(Z):
+        return ONE(Z) + 2.0 * (Z[:, 3:] == 1)
+
+    found = revelu.audit(steps, dim_in=4, domain=domain, remote=True, budget=MOST_QUERIES)
+    assert (found.rows[0].recovered, found.severity) == ("function", "high")
+
+
 def test_a_span_that_is_certified_vouches_for_no_copy():
     copy = revelu.audit(ONE, budget=8_000).rows[0].finding
     span = revelu.recover_span(ONE, dim_in=4, seed=0)

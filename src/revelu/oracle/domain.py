@@ -329,7 +329,40 @@ class Domain:
         """Inputs of the target at coordinates, (n, r) -> (n, d)."""
         moved = Z * self.spread if self.spread.ndim == 1 else Z @ self.spread
         X = np.asarray(self.center + moved)
-        return X if self.bounds is None else np.clip(X, *self.bounds)
+        X = X if self.bounds is None else np.clip(X, *self.bounds)
+        return X if self.rows is None else self._back_to_rows(Z, X)
+
+    @cached_property
+    def coordinates(self) -> FloatArray:
+        """Those of the rows, shape (n, r): at them the rows themselves are asked."""
+        if self.rows is None:
+            return np.empty((0, self.dim_in))
+        return self.to_coordinates(self.rows, f"rows of {self.source}")
+
+    @cached_property
+    def _row_at(self) -> dict[bytes, FloatArray]:
+        """Rows by their coordinates, and rounded ones by rounded coordinates."""
+        if self.rows is None:
+            return {}
+        with np.errstate(over="ignore"):
+            rounded, near = (
+                a.astype(np.float32).astype(float) for a in (self.coordinates, self.rows)
+            )
+        near = np.where(self.is_held, self.rows, near)
+        near = near if self.bounds is None else np.clip(near, *self.bounds)
+        found = {z.tobytes(): x for z, x in zip(rounded, near, strict=True)}
+        return found | {z.tobytes(): x for z, x in zip(self.coordinates, self.rows, strict=True)}
+
+    def _back_to_rows(self, Z: FloatArray, X: FloatArray) -> FloatArray:
+        """Inputs, of which those at the rows' coordinates are the rows, to their last bits.
+
+        A target may tell a column's values apart by equality: it is another one a rounding away.
+        """
+        first = self.coordinates[:, 0]
+        may_be = np.isin(Z[:, 0], np.append(first, first.astype(np.float32)))
+        for i in np.flatnonzero(may_be):
+            X[i] = self._row_at.get(Z[i].tobytes(), X[i])
+        return X
 
     def to_coordinates(self, X: FloatArray, what: str = "inputs") -> FloatArray:
         """Coordinates of inputs of the target, (n, d) -> (n, r).

@@ -266,7 +266,7 @@ class _Attack:
         """Coordinates at which a copy has to be right, too: of the data, and of a user's inputs."""
         domain, rows = self.base.domain, list[FloatArray]()
         if domain is not None and domain.rows is not None:
-            rows.append(domain.to_coordinates(domain.rows[: self.limits.checks]))
+            rows.append(domain.coordinates[: self.limits.checks])
         if self.limits.inputs is not None and not labels:
             rows.append(self.limits.inputs)
         return np.vstack(rows) if sum(map(len, rows)) else None
