@@ -60,6 +60,8 @@ class Fit(Method):
     coarse_log_ratios : float
         and that from which log-ratios of probabilities are not asked along lines: random starts
         take many seconds for several outputs, and mostly find nothing.
+    head_equations : float
+        Equations a parameter of fits to rows of lines behind a head: many answers have few digits.
     n_foretold : int
         Of so many places one is asked, that where the answer is foretold to round least.
     from_lines : FromLines
@@ -138,6 +140,7 @@ class Fit(Method):
     coarse_equations_many_outputs: float = 6.0
     coarse: float = 4e-6
     coarse_log_ratios: float = 1e-4
+    head_equations: float = 3.0
     n_foretold: int = 32
     from_lines: FromLines = field(default_factory=FromLines)
     from_chords: FromChords = field(default_factory=FromChords)

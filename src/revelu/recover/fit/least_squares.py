@@ -27,6 +27,7 @@ import numpy as np
 
 from revelu.errors import LimitReachedError, SaturatedError
 from revelu.network import Network
+from revelu.numerics.confidence import SIGMAS
 from revelu.numerics.interruption import WorkEndedError, at_most, interruptible
 from revelu.probe.answered import Answered
 from revelu.probe.gradient_span import gradient_span
@@ -106,6 +107,11 @@ class FitSearch(Search):
     def __post_init__(self) -> None:
         if self.oracle.link.has_head:
             from_lines = self.method.from_lines.within(Answered(self._answers))
+            if self.noise.differs_by_answer:
+                equations = self.method.head_equations
+                from_lines = replace(
+                    from_lines, equations=equations, several_equations=1.3 * equations
+                )
             self.method = replace(self.method, from_lines=from_lines)
 
     def propose(self) -> Candidate:
@@ -512,7 +518,9 @@ class FitSearch(Search):
             self.method.coarse_equations if k == 1 else self.method.coarse_equations_many_outputs
         )
         wanted = int(np.ceil(equations * degrees_of_freedom(network) / k))
-        if self.noise.typical_coarseness < self.method.coarse or wanted <= len(samples.X):
+        # Behind a head answers with few digits are among those with many, and say little.
+        is_fine = self.noise.typical_coarseness < self.method.coarse
+        if (is_fine and not self.noise.differs_by_answer) or wanted <= len(samples.X):
             return samples
         return samples.joined(self._ask_where_precise(wanted - len(samples.X)))
 
@@ -597,9 +605,20 @@ class FitSearch(Search):
         return replace(samples, sigma=sigma)
 
     def _answers(self, Z: FloatArray) -> FloatArray:
-        """The answers alone, as lines take them; NaN where the target is saturated."""
+        """The answers alone, as lines take them; NaN where the target is saturated, or nearly so.
+
+        On a line all answers have one error, and are held to ``SIGMAS`` of them; behind a head
+        some err by a million times others.  A rounded number errs by its standard error times the
+        root of 3 at most, the difference of two by the root of 6: more digits than that are not
+        wanted.
+        """
         Y = self.oracle(Z if self.subspace is None else self.subspace.points(Z))
-        return np.where(np.isfinite(Y), Y, np.nan)
+        seen = np.isfinite(Y).all(axis=1, keepdims=True)
+        if self.noise.differs_by_answer:
+            most = SIGMAS * self.method.from_lines.rows.noise / np.sqrt(6.0)
+            error = self.noise.sigma(np.where(seen, Y, 0.0))
+            seen &= (error <= most * self.noise.errors).all(axis=1, keepdims=True)
+        return np.where(seen, Y, np.nan)
 
     def _answered(self, X: FloatArray) -> Samples:
         """Ask what a float32 target is asked exactly."""
@@ -613,7 +632,8 @@ class FitSearch(Search):
                 f"the target is saturated at {1 - answered.mean():.0%} of the inputs {self._where}"
             )
         X, Y = X[answered], Y[answered]
-        return Samples(X, Y, _positive(self.noise.sigma(Y), Y))
+        errors_of = self.noise.sigma if self.noise.differs_by_answer else None
+        return Samples(X, Y, _positive(self.noise.sigma(Y), Y), errors_of)
 
 
 def _positive(sigma: FloatArray, Y: FloatArray) -> FloatArray:
