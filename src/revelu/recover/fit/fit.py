@@ -62,6 +62,10 @@ class Fit(Method):
         take many seconds for several outputs, and mostly find nothing.
     head_equations : float
         Equations a parameter of fits to rows of lines behind a head: many answers have few digits.
+    determined, n_determined, n_foretold_answers : float, int, int
+        Behind a head inputs are asked at which a network errs by more than this many of the
+        answer's own errors, in so many rounds at most, of so many that are looked at in each.  With
+        four of these and the target's own half unit it stays within two units of rounding.
     n_foretold : int
         Of so many places one is asked, that where the answer is foretold to round least.
     from_lines : FromLines
@@ -141,6 +145,9 @@ class Fit(Method):
     coarse: float = 4e-6
     coarse_log_ratios: float = 1e-4
     head_equations: float = 3.0
+    determined: float = 0.75
+    n_determined: int = 8
+    n_foretold_answers: int = 4000
     n_foretold: int = 32
     from_lines: FromLines = field(default_factory=FromLines)
     from_chords: FromChords = field(default_factory=FromChords)

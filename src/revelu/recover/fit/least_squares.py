@@ -54,6 +54,7 @@ from revelu.recover.fit.where_wrong import is_explained_far_out
 from revelu.recover.method import Candidate, Disagreement, Search, Why
 from revelu.recover.paid import NOTHING, Paid
 from revelu.recover.refine.network_fit import Samples, degrees_of_freedom
+from revelu.recover.refine.served_fit import Served, errors_of_answers, fit_served
 from revelu.recover.rows import Rows
 from revelu.recover.shallow.lines import ended
 from revelu.recover.signs import resolve_signs
@@ -87,6 +88,8 @@ class FitSearch(Search):
         The best so far, in coordinates of ``subspace`` if there is one.
     samples : Samples, optional
         What a network from lines was fitted to.
+    served : Served, optional
+        What was answered behind a head, as it was.
     subspace : Subspace, optional
         The few coordinates of many inputs that are searched,
     is_span : bool
@@ -96,6 +99,7 @@ class FitSearch(Search):
     method: "Fit"
     best: Network | None = field(default=None, init=False)
     samples: Samples | None = field(default=None, init=False)
+    served: Served | None = field(default=None, init=False)
     subspace: Subspace | None = field(default=None, init=False)
     is_span: bool = field(default=False, init=False)
     n_kinks: int | None = field(default=None, init=False)
@@ -124,7 +128,8 @@ class FitSearch(Search):
                 self._choose_coordinates()
                 samples = self._from_lines()
                 fitted = self._finish(samples or self._search())
-                self.samples = None if samples is None or self.obstacles else fitted
+                is_kept = samples is not None or self._is_served
+                self.samples = fitted if is_kept and not self.obstacles else None
         except (LimitReachedError, SaturatedError) as error:
             why = Why.of(error)
             self.obstacles.append(str(error))
@@ -181,6 +186,8 @@ class FitSearch(Search):
             return self._candidate(Why.of(error))
         if not is_explained_far_out(self._best(), self.samples, self.limit):
             return None
+        if self._is_served:
+            self._fit_as_served()
         return self._candidate(Why.EXPLAINED)
 
     def _complete_where_wrong(self, samples: Samples, wrong: FloatArray) -> None:
@@ -392,15 +399,15 @@ class FitSearch(Search):
             self.best = refine_as_weighed(self.best, samples)
 
     def _tempered(self, samples: Samples) -> Samples:
-        """Samples whose errors differ less, where they differ by orders of magnitude."""
+        """Samples whose errors differ less, where they are noise that differs by far."""
         if self.noise.drawn_anew is None:
-            return samples.evenly()
+            return samples if samples.differ else samples.evenly()
         even = self.method.tempered * samples.evenly().sigma
         return replace(samples, sigma=np.hypot(samples.sigma, even))
 
     def _weighed(self, samples: Samples) -> Samples:
-        """All answers alike, but for log-ratios, whose noise is known and differs by far."""
-        return samples.evenly() if self.noise.drawn_anew is None else samples
+        """All answers alike, but those behind a head, whose errors are known and differ by far."""
+        return samples if samples.differ else samples.evenly()
 
     def _is_explained(self, samples: Samples) -> bool:
         """Whether what the best network leaves is noise."""
@@ -464,6 +471,8 @@ class FitSearch(Search):
         if self.subspace is None:
             samples = self._enough(samples)
             self.best = self._refined(samples)
+            if self._is_served:
+                self._fit_as_served()
         else:
             samples = self._in_all_coordinates(self.subspace, samples)
             if not (in_coarse_slice or self._is_explained(samples)):
@@ -478,8 +487,7 @@ class FitSearch(Search):
         """The last fit, where errors differ step by step."""
         several = samples.Y.shape[1] > 1 and self.noise.drawn_anew is None
         # What grows with the radius alone is much the same for all but a few.
-        is_even = self.noise.grid is None and not self.noise.differs_by_answer
-        if is_even or several:
+        if several or (self.noise.grid is None and self.noise.drawn_anew is None):
             return refine(self._best(), samples).network
         self.tell("weighing each answer by its error")
         return sharpen(self.rng, self._best(), samples)
@@ -523,6 +531,27 @@ class FitSearch(Search):
         if (is_fine and not self.noise.differs_by_answer) or wanted <= len(samples.X):
             return samples
         return samples.joined(self._ask_where_precise(wanted - len(samples.X)))
+
+    def _fit_as_served(self) -> None:
+        """Fit to answers as they are served, and ask where these tell least of each other.
+
+        Behind a head what tells a neuron may be a few answers, those that have all their digits.
+        """
+        how = self.method.from_lines
+        for turn in range(self.method.n_determined):
+            network, served = self._best(), self.served
+            if served is None:  # pragma: no cover - a network was fitted to some
+                raise AssertionError
+            found = fit_served(network, served)
+            self.best = found.network
+            X = how.around(found.network, self.method.n_foretold_answers, self.rng)
+            errors = errors_of_answers(found.network, served, X)
+            worst = np.argsort(-errors, kind="stable")[: max(network.n_parameters // 4, 16)]
+            worst = worst[errors[worst] > self.method.determined]
+            log.debug("round %d: cost %.3g, %d undetermined", turn, found.cost, len(worst))
+            if not len(worst):
+                break
+            self._ask_at(X[worst])
 
     def _ask_where_precise(self, n: int) -> Samples:
         """Gaussian queries whose answers round least, as the network foretells them.
@@ -623,7 +652,7 @@ class FitSearch(Search):
     def _answered(self, X: FloatArray) -> Samples:
         """Ask what a float32 target is asked exactly."""
         X = self.oracle.in_float32(X)
-        Y = self.oracle(X)
+        Y = self._behind_head(X) if self._is_served else self.oracle(X)
         answered = np.isfinite(Y).all(axis=1)
         is_noisy = self.noise.drawn_anew is not None
         least = self.method.min_told if is_noisy else self.method.min_answered
@@ -634,6 +663,22 @@ class FitSearch(Search):
         X, Y = X[answered], Y[answered]
         errors_of = self.noise.sigma if self.noise.differs_by_answer else None
         return Samples(X, Y, _positive(self.noise.sigma(Y), Y), errors_of)
+
+    @property
+    def _is_served(self) -> bool:
+        """Whether answers behind a head are rounded: in the end they are fitted as served."""
+        return self.noise.differs_by_answer and self.noise.drawn_anew is None
+
+    def _behind_head(self, X: FloatArray) -> FloatArray:
+        """What is behind the head, infinite where the target is saturated; answers are kept."""
+        link = self.oracle.link
+        with self.oracle.as_answered():
+            P = self.oracle(X)
+        told = np.isfinite(P).all(axis=1)
+        sigma = _positive(self.noise.numbers.error(P[told]), P[told])
+        more = Served(X[told], P[told], sigma, link)
+        self.served = more if self.served is None else self.served.joined(more)
+        return link.inverse(P)
 
 
 def _positive(sigma: FloatArray, Y: FloatArray) -> FloatArray:
