@@ -36,7 +36,9 @@ class Fit(Method):
         The share of the even error that is added to that of each log-ratio in searches: errors
         that differ by orders of magnitude make more minima.
     first_width : int
-        Neurons that the first samples could determine, or a quarter of the inputs.
+        Neurons that the first samples could determine, or a quarter of the inputs;
+    first_width_behind_head : int
+        of rounded answers behind a head, where searches for too few are lost at once.
     span_margin : float
         Inside a span, so much more than its dimension.
     no_interpolation : float
@@ -133,6 +135,7 @@ class Fit(Method):
     min_told: float = 0.05
     tempered: float = 0.1
     first_width: int = 4
+    first_width_behind_head: int = 16
     span_margin: float = 1.25
     no_interpolation: float = 2.0
     line_noise: float = 3.0

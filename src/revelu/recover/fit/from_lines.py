@@ -466,12 +466,6 @@ class FromLines:
         errors = scipy.linalg.solve_triangular(factor, J.T, trans="T", check_finite=False)
         return pool, np.sqrt((errors**2).sum(axis=0)).reshape(len(pool), -1).max(axis=1)
 
-    def around(self, network: Network, n: int, rng: np.random.Generator) -> FloatArray:
-        """Inputs of the region, ``n``, and some on either side of each hyperplane."""
-        W, b = network.weights[0], network.biases[0]
-        drawn = self.region.points(rng, n, network.dim_in)
-        return np.vstack([drawn, self._beside(W, b, drawn, 0, rng, self.n_beside)])
-
     def _beside(
         self,
         W: FloatArray,

@@ -22,6 +22,7 @@ from revelu.recover.fit.price import Price
 from revelu.recover.fit.pruning import prune
 from revelu.recover.fit.smallest import Smallest
 from revelu.recover.refine.network_fit import Fit, Samples, fit
+from revelu.types import FloatArray
 
 log = logging.getLogger(__name__)
 
@@ -36,8 +37,9 @@ class Graded:
         Its share of what varies at first,
     falls : float
         by which factor it falls,
-    spared : float
-        and the share down to which neurons to spare stay.
+    n_spared : int
+        and how often until neurons that are not needed go: at a thousandth what is left of a
+        network shows them.
     lost : float
         A search ends where what is left is so many times the errors.
     patience : int
@@ -48,7 +50,7 @@ class Graded:
 
     first: float = 1e-2
     falls: float = 10.0**0.5
-    spared: float = 1e-3
+    n_spared: int = 2
     lost: float = 10.0
     patience: int = 2
     max_steps: int = 40
@@ -72,40 +74,73 @@ class Graded:
         start : Network, optional
             Neurons that are known already.
         """
+        even = self._even_errors(samples, self.first)
+        n_spared = min(self.n_spared, len(even) - 1)
+        graded = _graded(samples, even[0])
+        found = fit_at_once(rng, graded, width, limit, start)
+        for error in even[1 : n_spared + 1]:
+            if found.cost > self.lost * limit:
+                return found.network
+            graded = _graded(samples, error)
+            found = self._refitted(found.network, graded, limit)
+        found = prune(found, graded, Price(limit, known=True))
+        return self._grown(rng, samples, found.network, width, limit, even[n_spared:])
+
+    def completed(
+        self,
+        rng: np.random.Generator,
+        samples: Samples,
+        network: Network,
+        n_more: int,
+        limit: float,
+    ) -> Network:
+        """Add neurons to a network that does not explain samples, ``n_more`` at most."""
+        left = np.median(np.abs(samples.Y - network(samples.X)) / self._varies(samples))
+        even = self._even_errors(samples, min(float(left), self.first))
+        width = network.architecture[1] + n_more
+        return self._grown(rng, samples, network, width, limit, even)
+
+    def _grown(
+        self,
+        rng: np.random.Generator,
+        samples: Samples,
+        network: Network,
+        width: int,
+        limit: float,
+        even: list[FloatArray],
+    ) -> Network:
+        """Let the even error fall, and add neurons where some are missing."""
         price, smallest = Price(limit, known=True), Smallest(Price(limit), width, 1)
-        middle = np.median(samples.Y, axis=0)
-        varies = np.median(np.abs(samples.Y - middle), axis=0)
-        least = float((np.median(samples.sigma, axis=0) / np.where(varies > 0, varies, 1.0)).max())
-        share, n_spared = self.first, 1 + round(
-            float(np.log(self.first / self.spared) / np.log(self.falls))
-        )
-        found: Fit | None = None
-        for turn in range(99):
-            is_last = share <= 0.1 * least
-            even = 0.0 if is_last else share * varies
-            graded = replace(samples, sigma=np.hypot(samples.sigma, even))
-            if found is None:
-                found = fit_at_once(rng, graded, width, limit, start)
-            else:
-                found = fit(
-                    found.network, graded, Stop(self.max_steps, goal=limit), damping=Damping(1e-3)
-                )
-            if turn + 1 == n_spared or (is_last and turn + 1 < n_spared):
-                found = prune(found, graded, price)
-            if turn + 1 >= n_spared or is_last:
-                before = found.network.architecture[1]
-                found = smallest.grow(rng, graded, found, patience=self.patience)
-                if found.network.architecture[1] > before and price.is_explained(
-                    found.network, graded
-                ):
-                    found = prune(found, graded, price)
-            log.debug(
-                "even error %.2g: %d neurons, cost %.3g",
-                share,
-                found.network.architecture[1],
-                found.cost,
-            )
-            if is_last or found.cost > self.lost * limit:
+        for error in even:
+            graded = _graded(samples, error)
+            found = self._refitted(network, graded, limit)
+            grown = smallest.grow(rng, graded, found, patience=self.patience)
+            is_grown = grown is not found and price.is_explained(grown.network, graded)
+            found = prune(grown, graded, price) if is_grown else grown
+            network = found.network
+            log.debug("even error %.2g: %s, cost %.3g", error.max(), network, found.cost)
+            if found.cost > self.lost * limit:
                 break
-            share /= self.falls
-        return found.network
+        return network
+
+    def _refitted(self, network: Network, graded: Samples, limit: float) -> Fit:
+        return fit(network, graded, Stop(self.max_steps, goal=limit), damping=Damping(1e-3))
+
+    def _even_errors(self, samples: Samples, first: float) -> list[FloatArray]:
+        """The even errors of each output, the last one 0, shapes (k,)."""
+        varies = self._varies(samples)
+        # One that is a tenth of the typical error adds no more than half a percent to it.
+        least = 0.1 * float((np.median(samples.sigma, axis=0) / varies).max())
+        n = max(int(np.ceil(np.log(first / least) / np.log(self.falls))), 0)
+        return [*(first * self.falls**-i * varies for i in range(n)), np.zeros(len(varies))]
+
+    @staticmethod
+    def _varies(samples: Samples) -> FloatArray:
+        """Median deviation of the answers, 1 of constants."""
+        varies = np.median(np.abs(samples.Y - np.median(samples.Y, axis=0)), axis=0)
+        return np.where(varies > 0, varies, 1.0)
+
+
+def _graded(samples: Samples, even: FloatArray) -> Samples:
+    """Samples with an even error beside their own."""
+    return replace(samples, sigma=np.hypot(samples.sigma, even))

@@ -38,6 +38,7 @@ from revelu.recover.fit.from_lines import (
     NoRowsError,
     WorkEndsError,
 )
+from revelu.recover.fit.graded import Graded
 from revelu.recover.fit.price import Price
 from revelu.recover.fit.search import (
     complete,
@@ -187,7 +188,7 @@ class FitSearch(Search):
         if not is_explained_far_out(self._best(), self.samples, self.limit):
             return None
         if self._is_served:
-            self._fit_as_served()
+            self.samples = self._fit_as_served(self.samples)
         return self._candidate(Why.EXPLAINED)
 
     def _complete_where_wrong(self, samples: Samples, wrong: FloatArray) -> None:
@@ -245,7 +246,9 @@ class FitSearch(Search):
 
     def _first_width(self) -> int:
         """Neurons that the first samples in all coordinates could determine."""
-        return max(self.method.first_width, self.oracle.dim_in // 4)
+        how = self.method
+        least = how.first_width_behind_head if self._is_served else how.first_width
+        return max(least, self.oracle.dim_in // 4)
 
     def _is_too_wide(self) -> bool:
         """Whether a search in all coordinates would end at its first step."""
@@ -311,7 +314,7 @@ class FitSearch(Search):
         while True:
             worked += sizes.work(n)
             self._explain(samples, start)
-            weighed = self._weighed(samples)
+            weighed = samples.evenly() if self.noise.drawn_anew is None else samples
             spread = max(weighed.spread(), np.finfo(np.float64).tiny)  # 0 of a constant
             left.append((sizes.width(n), weighed.cost(self._best()) / spread))
             invented = self._is_explained(samples)
@@ -472,7 +475,7 @@ class FitSearch(Search):
             samples = self._enough(samples)
             self.best = self._refined(samples)
             if self._is_served:
-                self._fit_as_served()
+                samples = self._fit_as_served(samples)
         else:
             samples = self._in_all_coordinates(self.subspace, samples)
             if not (in_coarse_slice or self._is_explained(samples)):
@@ -532,26 +535,44 @@ class FitSearch(Search):
             return samples
         return samples.joined(self._ask_where_precise(wanted - len(samples.X)))
 
-    def _fit_as_served(self) -> None:
+    def _fit_as_served(self, samples: Samples) -> Samples:
         """Fit to answers as they are served, and ask where these tell least of each other.
 
-        Behind a head what tells a neuron may be a few answers, those that have all their digits.
+        Behind a head what tells a neuron may be a few answers, those that have all their digits;
+        where these show that one is missing, it is looked for.
         """
-        how = self.method.from_lines
-        for turn in range(self.method.n_determined):
-            network, served = self._best(), self.served
+        how, n_tries = self.method, 0
+        for turn in range(how.n_determined + how.max_repairs):
+            served = self.served
             if served is None:  # pragma: no cover - a network was fitted to some
                 raise AssertionError
-            found = fit_served(network, served)
-            self.best = found.network
-            X = how.around(found.network, self.method.n_foretold_answers, self.rng)
-            errors = errors_of_answers(found.network, served, X)
+            network = self.best = fit_served(self._best(), served)
+            is_far = (served.X**2).mean(axis=1) > how.where_wrong.far**2
+            # Rounding moves an answer by the root of 3 of its errors at most.
+            is_wrong = (served.off(network) > np.sqrt(3.0) + 4.0 * how.determined) & ~is_far
+            log.debug("as served, round %d: %s, %d wrong", turn, network, is_wrong.sum())
+            if is_wrong.any() and n_tries == how.max_repairs:
+                break
+            if is_wrong.any():
+                n_tries, n_more = n_tries + 1, how.from_lines.n_spare
+                self.tell("looking for neurons that few answers show")
+                samples = samples.joined(self._ask_at(self._around(served.X[is_wrong])))
+                self.best = Graded().completed(self.rng, samples, network, n_more, self.limit)
+                continue
+            X = self._region.points(self.rng, how.n_foretold_answers, network.dim_in)
+            errors = errors_of_answers(network, served, X)
             worst = np.argsort(-errors, kind="stable")[: max(network.n_parameters // 4, 16)]
-            worst = worst[errors[worst] > self.method.determined]
-            log.debug("round %d: cost %.3g, %d undetermined", turn, found.cost, len(worst))
+            worst = worst[errors[worst] > how.determined]
             if not len(worst):
                 break
-            self._ask_at(X[worst])
+            samples = samples.joined(self._ask_at(X[worst]))
+        return samples
+
+    def _around(self, X: FloatArray) -> FloatArray:
+        """Inputs around some, more than a neuron has weights, shape (n, d)."""
+        how, d = self.method.where_wrong, X.shape[1]
+        each = X[self.rng.integers(len(X), size=4 * (2 * d + how.n_around))]
+        return each + how.around * self.rng.standard_normal(each.shape)
 
     def _ask_where_precise(self, n: int) -> Samples:
         """Gaussian queries whose answers round least, as the network foretells them.

@@ -14,6 +14,7 @@ import scipy.linalg
 from scipy.linalg.blas import dsyrk
 
 from revelu.network import Network
+from revelu.numerics.confidence import SIGMAS
 from revelu.numerics.gauss_newton import (
     Coordinates,
     Damping,
@@ -24,7 +25,6 @@ from revelu.numerics.gauss_newton import (
 from revelu.numerics.interruption import check_cancelled
 from revelu.numerics.links import Link
 from revelu.recover.refine.derivative import Arrays, Layout, NetworkDerivative
-from revelu.recover.refine.network_fit import Fit
 from revelu.types import FloatArray
 
 
@@ -61,22 +61,45 @@ class Served:
         X, P, sigma = (np.vstack(pair) for pair in pairs)
         return replace(self, X=X, P=P, sigma=sigma)
 
+    def off(self, network: Network) -> FloatArray:
+        """How far a row's answers are off at most, in their errors, shape (n,)."""
+        return np.asarray(np.abs(self.residual(network)).max(axis=1))
+
+    def by_most(self, network: Network) -> "Served":
+        """The same, where answers that a network is far off count by less, as of Cauchy's errors.
+
+        Few inputs show a neuron that is missing, most of them far out, and bend all others to it.
+        """
+        inflated = np.hypot(1.0, self.off(network) / SIGMAS)
+        return replace(self, sigma=self.sigma * inflated[:, None])
+
     def factors(self, Z: FloatArray) -> FloatArray:
         """Return ``dP/dz`` over the errors at outputs ``Z (n, k)``, shape (n, K, k)."""
         return np.asarray(self.link.derivative(Z) / self.sigma[:, :, None])
 
 
-def fit_served(start: Network, served: Served, stop: Stop = Stop(15)) -> Fit:  # noqa: B008 - frozen
-    """Fit all weights to answers as they are served, from a network near the truth.
+def fit_served(
+    start: Network,
+    served: Served,
+    stop: Stop = Stop(8),  # noqa: B008 - frozen
+    *,
+    n_weighed: int = 3,
+) -> Network:
+    """Fit all weights to most answers as they are served, from a network near the truth.
 
-    Returns
-    -------
-    Fit
-        No worse than the start; its cost is in units of an answer's error.
+    Parameters
+    ----------
+    n_weighed : int
+        How often answers are weighed anew by what is left of them, where any is far off.
     """
-    problem, vector = _ServedProblem(start, served), start.to_vector()
-    found, cost = minimise(problem, vector, summed_normal_equations, Damping(1e-6), stop)
-    return Fit(start.like(found), cost)
+    for _ in range(n_weighed):
+        problem = _ServedProblem(start, served.by_most(start))
+        vector = start.to_vector()
+        found, _ = minimise(problem, vector, summed_normal_equations, Damping(1e-6), stop)
+        before, start = start, start.like(found)
+        if max(served.off(before).max(), served.off(start).max()) <= SIGMAS:
+            break
+    return start
 
 
 def errors_of_answers(network: Network, served: Served, X: FloatArray) -> FloatArray:
