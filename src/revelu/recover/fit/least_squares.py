@@ -572,7 +572,7 @@ class FitSearch(Search):
         """Inputs around some, more than a neuron has weights, shape (n, d)."""
         how, d = self.method.where_wrong, X.shape[1]
         each = X[self.rng.integers(len(X), size=4 * (2 * d + how.n_around))]
-        return each + how.around * self.rng.standard_normal(each.shape)
+        return np.asarray(each + how.around * self.rng.standard_normal(each.shape))
 
     def _ask_where_precise(self, n: int) -> Samples:
         """Gaussian queries whose answers round least, as the network foretells them.
