@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from revelu.probe.smoothness import Smoothness
 from revelu.probe.steps import Steps
+from revelu.recover.fit.as_served import AsServed
 from revelu.recover.fit.ending import Ending
 from revelu.recover.fit.from_chords import FromChords
 from revelu.recover.fit.from_lines import FromLines
@@ -62,12 +63,12 @@ class Fit(Method):
     coarse_log_ratios : float
         and that from which log-ratios of probabilities are not asked along lines: random starts
         take many seconds for several outputs, and mostly find nothing.
-    head_equations : float
-        Equations a parameter of fits to rows of lines behind a head: many answers have few digits.
-    determined, n_determined, n_foretold_answers : float, int, int
-        Behind a head inputs are asked at which a network errs by more than this many of the
-        answer's own errors, in so many rounds at most, of so many that are looked at in each.  With
-        four of these and the target's own half unit it stays within two units of rounding.
+    head_equations, equations_behind_head : float
+        Equations a parameter of fits to rows of lines behind a head, where many answers have few
+        digits, and of searches from random starts: of 20 neurons and 30 inputs 30 are fitted with
+        four and more, and end beside the truth with three.
+    as_served : AsServed
+        How rounded answers behind a head are fitted in the end.
     n_foretold : int
         Of so many places one is asked, that where the answer is foretold to round least.
     from_lines : FromLines
@@ -135,7 +136,7 @@ class Fit(Method):
     min_told: float = 0.05
     tempered: float = 0.1
     first_width: int = 4
-    first_width_behind_head: int = 16
+    first_width_behind_head: int = 20
     span_margin: float = 1.25
     no_interpolation: float = 2.0
     line_noise: float = 3.0
@@ -148,9 +149,8 @@ class Fit(Method):
     coarse: float = 4e-6
     coarse_log_ratios: float = 1e-4
     head_equations: float = 3.0
-    determined: float = 0.75
-    n_determined: int = 8
-    n_foretold_answers: int = 4000
+    equations_behind_head: float = 5.0
+    as_served: AsServed = field(default_factory=AsServed)
     n_foretold: int = 32
     from_lines: FromLines = field(default_factory=FromLines)
     from_chords: FromChords = field(default_factory=FromChords)

@@ -80,9 +80,11 @@ class Graded:
         found = fit_at_once(rng, graded, width, limit, start)
         for error in even[1 : n_spared + 1]:
             if found.cost > self.lost * limit:
-                return found.network
+                break
             graded = _graded(samples, error)
             found = self._refitted(found.network, graded, limit)
+        if found.cost > self.lost * limit:
+            return found.network
         found = prune(found, graded, Price(limit, known=True))
         return self._grown(rng, samples, found.network, width, limit, even[n_spared:])
 

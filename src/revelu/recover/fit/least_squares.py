@@ -38,7 +38,6 @@ from revelu.recover.fit.from_lines import (
     NoRowsError,
     WorkEndsError,
 )
-from revelu.recover.fit.graded import Graded
 from revelu.recover.fit.price import Price
 from revelu.recover.fit.search import (
     complete,
@@ -55,7 +54,7 @@ from revelu.recover.fit.where_wrong import is_explained_far_out
 from revelu.recover.method import Candidate, Disagreement, Search, Why
 from revelu.recover.paid import NOTHING, Paid
 from revelu.recover.refine.network_fit import Samples, degrees_of_freedom
-from revelu.recover.refine.served_fit import Served, errors_of_answers, fit_served
+from revelu.recover.refine.served_fit import Served
 from revelu.recover.rows import Rows
 from revelu.recover.shallow.lines import ended
 from revelu.recover.signs import resolve_signs
@@ -188,7 +187,7 @@ class FitSearch(Search):
         if not is_explained_far_out(self._best(), self.samples, self.limit):
             return None
         if self._is_served:
-            self.samples = self._fit_as_served(self.samples)
+            self.samples = self._finish_as_served(self.samples)
         return self._candidate(Why.EXPLAINED)
 
     def _complete_where_wrong(self, samples: Samples, wrong: FloatArray) -> None:
@@ -475,7 +474,7 @@ class FitSearch(Search):
             samples = self._enough(samples)
             self.best = self._refined(samples)
             if self._is_served:
-                samples = self._fit_as_served(samples)
+                samples = self._finish_as_served(samples)
         else:
             samples = self._in_all_coordinates(self.subspace, samples)
             if not (in_coarse_slice or self._is_explained(samples)):
@@ -535,44 +534,19 @@ class FitSearch(Search):
             return samples
         return samples.joined(self._ask_where_precise(wanted - len(samples.X)))
 
-    def _fit_as_served(self, samples: Samples) -> Samples:
-        """Fit to answers as they are served, and ask where these tell least of each other.
+    def _finish_as_served(self, samples: Samples) -> Samples:
+        """Fit rounded answers behind a head as they are served, and what they lack."""
 
-        Behind a head what tells a neuron may be a few answers, those that have all their digits;
-        where these show that one is missing, it is looked for.
-        """
-        how, n_tries = self.method, 0
-        for turn in range(how.n_determined + how.max_repairs):
-            served = self.served
-            if served is None:  # pragma: no cover - a network was fitted to some
+        def served() -> Served:
+            if self.served is None:  # pragma: no cover - a network was fitted to some
                 raise AssertionError
-            network = self.best = fit_served(self._best(), served)
-            is_far = (served.X**2).mean(axis=1) > how.where_wrong.far**2
-            # Rounding moves an answer by the root of 3 of its errors at most.
-            is_wrong = (served.off(network) > np.sqrt(3.0) + 4.0 * how.determined) & ~is_far
-            log.debug("as served, round %d: %s, %d wrong", turn, network, is_wrong.sum())
-            if is_wrong.any() and n_tries == how.max_repairs:
-                break
-            if is_wrong.any():
-                n_tries, n_more = n_tries + 1, how.from_lines.n_spare
-                self.tell("looking for neurons that few answers show")
-                samples = samples.joined(self._ask_at(self._around(served.X[is_wrong])))
-                self.best = Graded().completed(self.rng, samples, network, n_more, self.limit)
-                continue
-            X = self._region.points(self.rng, how.n_foretold_answers, network.dim_in)
-            errors = errors_of_answers(network, served, X)
-            worst = np.argsort(-errors, kind="stable")[: max(network.n_parameters // 4, 16)]
-            worst = worst[errors[worst] > how.determined]
-            if not len(worst):
-                break
-            samples = samples.joined(self._ask_at(X[worst]))
-        return samples
+            return self.served
 
-    def _around(self, X: FloatArray) -> FloatArray:
-        """Inputs around some, more than a neuron has weights, shape (n, d)."""
-        how, d = self.method.where_wrong, X.shape[1]
-        each = X[self.rng.integers(len(X), size=4 * (2 * d + how.n_around))]
-        return np.asarray(each + how.around * self.rng.standard_normal(each.shape))
+        self.tell("fitting answers as they are served")
+        self.best, samples = self.method.as_served.finished(
+            self._best(), samples, served, self._ask_at, self._region, self.limit, self.rng
+        )
+        return samples
 
     def _ask_where_precise(self, n: int) -> Samples:
         """Gaussian queries whose answers round least, as the network foretells them.
@@ -627,14 +601,19 @@ class FitSearch(Search):
         d = self.oracle.dim_in if self.subspace is None else self.subspace.dim
         # Log-ratios of few digits take more equations in the end than neuron by neuron spares.
         slow = 0.0 if self.noise.link.has_head else Sizes.slow
-        return Sizes(d, self.oracle.dim_out, slow=slow)
+        sizes = Sizes(d, self.oracle.dim_out, slow=slow)
+        if not self._is_served:
+            return sizes
+        # Many answers say little; a search among them is lost with too few neurons, and with enough
+        # one will do.
+        return replace(sizes, at_once=self.method.equations_behind_head, long_searches=1)
 
     def _ask(self, n: int) -> Samples:
         """Gaussian queries that are answered, in the coordinates of the subspace."""
         samples = self._ask_at(self._region.points(self.rng, n, self._sizes().d))
-        if self.noise.drawn_anew is None or len(samples.X) == n:
+        if not samples.differ or len(samples.X) == n:
             return samples
-        # Of noisy probabilities many say nothing.
+        # Of probabilities with few digits many say nothing.
         more = int(np.ceil(n * (n - len(samples.X)) / len(samples.X)))
         return samples.joined(self._ask_at(self._region.points(self.rng, more, self._sizes().d)))
 
