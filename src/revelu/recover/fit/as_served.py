@@ -53,7 +53,7 @@ class AsServed:
     determined: float = 0.75
     n_rounds: int = 8
     n_foretold: int = 4000
-    few: float = 0.005
+    few: float = 0.02
     n_missing: int = 4
     n_more: int = 4
     n_around: float = 8.0

@@ -136,7 +136,7 @@ class Fit(Method):
     min_told: float = 0.05
     tempered: float = 0.1
     first_width: int = 4
-    first_width_behind_head: int = 20
+    first_width_behind_head: int = 12
     span_margin: float = 1.25
     no_interpolation: float = 2.0
     line_noise: float = 3.0

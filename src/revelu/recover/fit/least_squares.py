@@ -606,7 +606,8 @@ class FitSearch(Search):
             return sizes
         # Many answers say little; a search among them is lost with too few neurons, and with enough
         # one will do.
-        return replace(sizes, at_once=self.method.equations_behind_head, long_searches=1)
+        how = self.method
+        return replace(sizes, at_once=how.equations_behind_head, long_searches=1, more_at_once=1.4)
 
     def _ask(self, n: int) -> Samples:
         """Gaussian queries that are answered, in the coordinates of the subspace."""
