@@ -39,6 +39,9 @@ class AsServed:
     n_foretold, few : int, float
         Inputs that are looked at in each; where no more than this share of them are such, it is
         the last.
+    near : float
+        Reduced cost, in units of what noise may leave, up to which neurons that a search has missed
+        are looked for here: it is left by few answers, and more are asked around these.
     n_missing, n_more : int
         So often at most neurons are looked for that are missing, so many at a time.
     n_around, around : float, float
@@ -54,7 +57,8 @@ class AsServed:
     n_rounds: int = 8
     n_foretold: int = 4000
     few: float = 0.02
-    n_missing: int = 4
+    near: float = 2.0
+    n_missing: int = 6
     n_more: int = 4
     n_around: float = 8.0
     around: float = 0.3

@@ -412,8 +412,9 @@ class FitSearch(Search):
         return samples if samples.differ else samples.evenly()
 
     def _is_explained(self, samples: Samples) -> bool:
-        """Whether what the best network leaves is noise."""
-        return Price(self.limit).is_explained(self._best(), self._weighed(samples))
+        """Whether what the best network leaves is noise, or little more, where more will be asked."""
+        limit = self.limit * (self.method.as_served.near if self._is_served else 1.0)
+        return Price(limit).is_explained(self._best(), self._weighed(samples))
 
     def _look_along_a_line(self) -> None:
         """Count the kinks of a line, where answers have digits for that.
@@ -475,6 +476,10 @@ class FitSearch(Search):
             self.best = self._refined(samples)
             if self._is_served:
                 samples = self._finish_as_served(samples)
+                if self._best().skip is not None:
+                    # Neurons that were missing were part of the rest.
+                    notes = self._drop_rest(samples)
+                    samples = self._finish_as_served(samples)
         else:
             samples = self._in_all_coordinates(self.subspace, samples)
             if not (in_coarse_slice or self._is_explained(samples)):
