@@ -33,7 +33,7 @@ class AsServed:
     ----------
     determined : float
         Inputs are asked at which a network errs by more than this many of an answer's own errors:
-        with four of these and the target's own half unit it stays within two units of rounding.
+        with five of these and the target's own half unit it stays within two units of rounding.
     n_rounds : int
         Rounds of such inputs at most.
     n_foretold, few : int, float
@@ -53,10 +53,10 @@ class AsServed:
         How they are looked for.
     """
 
-    determined: float = 0.75
+    determined: float = 0.6
     n_rounds: int = 8
     n_foretold: int = 4000
-    few: float = 0.02
+    few: float = 0.01
     near: float = 2.0
     n_missing: int = 6
     n_more: int = 4
@@ -119,7 +119,7 @@ class AsServed:
     def _wrong(self, network: Network, answers: Served) -> FloatArray:
         """Inputs whose answers a network does not explain, none of them far out."""
         is_far = (answers.X**2).mean(axis=1) > self.far**2
-        is_wrong = answers.off(network) > ROUNDED + 4.0 * self.determined
+        is_wrong = answers.off(network) > ROUNDED + 5.0 * self.determined
         return np.asarray(answers.X[is_wrong & ~is_far])
 
     def _around(self, X: FloatArray, rng: np.random.Generator) -> FloatArray:

@@ -412,7 +412,7 @@ class FitSearch(Search):
         return samples if samples.differ else samples.evenly()
 
     def _is_explained(self, samples: Samples) -> bool:
-        """Whether what the best network leaves is noise, or little more, where more will be asked."""
+        """Whether what the best network leaves is noise; little more, where more will be asked."""
         limit = self.limit * (self.method.as_served.near if self._is_served else 1.0)
         return Price(limit).is_explained(self._best(), self._weighed(samples))
 
