@@ -63,7 +63,7 @@ class Fit(Method):
     coarse_log_ratios : float
         and that from which log-ratios of probabilities are not asked along lines: random starts
         take many seconds for several outputs, and mostly find nothing.
-    head_equations, equations_behind_head : float
+    line_equations_behind_head, equations_behind_head : float
         Equations a parameter of fits to rows of lines behind a head, where many answers have few
         digits, and of searches from random starts: of 20 neurons and 30 inputs 30 are fitted with
         four and more, and end beside the truth with three.
@@ -148,7 +148,7 @@ class Fit(Method):
     coarse_equations_many_outputs: float = 6.0
     coarse: float = 4e-6
     coarse_log_ratios: float = 1e-4
-    head_equations: float = 3.0
+    line_equations_behind_head: float = 3.0
     equations_behind_head: float = 5.0
     as_served: AsServed = field(default_factory=AsServed)
     n_foretold: int = 32
