@@ -2,13 +2,16 @@
 
     python benchmarks/links.py --results runs.jsonl            print the tables
     python benchmarks/links.py --results runs.jsonl --write    and keep them
+    python benchmarks/links.py --table pipelines ...           of scikit-learn, behind JSON
 
-Nine heads on networks of one and two hidden layers, in float64 and in float32.
+Nine heads on networks of one and two hidden layers, in float64 and in float32; classifiers in
+scikit-learn pipelines whose probabilities are rounded to a few decimals.
 """
 
 import argparse
 import platform
 import time
+import warnings
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
@@ -30,6 +33,13 @@ FALLING = "1 - sigmoid"
 WIDTHS = ((10, 16), (10, 12, 8))
 MAX_SECONDS = 40.0
 N_POINTS = 20_000
+
+DATA = ("iris", "wine", "breast_cancer", "digits")
+NEURONS = (10, 20, 50)
+DECIMALS = (4, 5, 6, 8)
+FIRST_PIPELINE = 7_621_000
+PIPELINE_SECONDS = 120.0
+RIGHT = 2.0  # units of the last place
 
 
 @dataclass(frozen=True)
@@ -112,8 +122,100 @@ def heads_table(options: argparse.Namespace) -> str:
     return "\n".join(text)
 
 
+@dataclass(frozen=True)
+class Pipeline:
+    """One pipeline's outcome.
+
+    Attributes
+    ----------
+    off : float
+        The largest difference on 20,000 inputs of the domain, in units of the last place.
+    differ : float
+        The share of these that differ by more than two, which a certificate bounds.
+    seconds : float
+        Of processor time.
+    """
+
+    seed: int
+    status: str
+    queries: int
+    off: float
+    differ: float
+    seconds: float
+
+
+def one_pipeline(data: str, neurons: int, decimals: int, seed: int) -> Pipeline:
+    """Extract a pipeline from its rounded probabilities, told what its data are like."""
+    from sklearn import datasets  # noqa: PLC0415 - no part of the other table
+    from sklearn.neural_network import MLPClassifier  # noqa: PLC0415
+    from sklearn.pipeline import make_pipeline  # noqa: PLC0415
+    from sklearn.preprocessing import StandardScaler  # noqa: PLC0415
+
+    warnings.filterwarnings("ignore", module="sklearn")
+    X, y = getattr(datasets, f"load_{data}")(return_X_y=True)
+    classifier = MLPClassifier((neurons,), max_iter=500, random_state=seed)
+    fitted = make_pipeline(StandardScaler(), classifier).fit(X, y)
+    domain = revelu.Domain.like(X)
+
+    def answer(rows: FloatArray) -> FloatArray:
+        return np.asarray(np.round(fitted.predict_proba(rows), decimals))
+
+    began = time.process_time()
+    recovery = revelu.extract(
+        answer, dim_in=X.shape[1], domain=domain, seed=seed, max_seconds=PIPELINE_SECONDS
+    )
+    seconds, off = time.process_time() - began, np.full(N_POINTS, np.inf)
+    if recovery.network is not None:
+        rng, wide = np.random.default_rng([seed, 1]), domain.of(X.shape[1])
+        rows = wide.to_target(rng.standard_normal((N_POINTS, len(wide.spread))))
+        found = recovery.link.answers(recovery.network(rows))
+        off = np.abs(found - answer(rows)).max(axis=1) * 10.0**decimals
+    n, differ = recovery.ledger.n_queries, float((off > RIGHT).mean())
+    return Pipeline(seed, recovery.status.value, n, float(off.max()), differ, seconds)
+
+
+def pipelines_table(options: argparse.Namespace) -> str:
+    """A line for each data set and number of neurons, a column for each number of decimals."""
+    text = [
+        "| data, neurons | " + " | ".join(f"{n} decimals" for n in DECIMALS) + " |",
+        "|" + "---|" * (len(DECIMALS) + 1),
+    ]
+    everything = []
+    for data in options.data:
+        for neurons in options.neurons:
+            cells = []
+            for decimals in DECIMALS:
+                key = f"pipeline, {data}, {neurons}, {decimals}"
+                calls = [
+                    (key, seed, partial(one_pipeline, data, neurons, decimals, seed))
+                    for seed in range(FIRST_PIPELINE, FIRST_PIPELINE + options.networks)
+                ]
+                runs = [Pipeline(**found) for found in measured(calls, options)]
+                everything += runs
+                cells.append(_of_pipelines(runs))
+            text.append(f"| {data}, {neurons} | " + " | ".join(cells) + " |")
+    right = [run for run in everything if run.off <= RIGHT]
+    certified = [run for run in everything if run.status == "recovered"]
+    wrong = [run for run in certified if run.off > RIGHT]
+    n_quick = sum(run.seconds <= 20.0 for run in everything)
+    said = (
+        f"Of {len(everything)} pipelines {len(right)} come back right to two units, and "
+        f"{len(certified) - len(wrong)} of these are certified; {len(wrong)} that are not right "
+        f"are. {n_quick} take 20 seconds of processor time at most."
+    )
+    return "\n".join([*text, "", said])
+
+
+def _of_pipelines(runs: list[Pipeline]) -> str:
+    """How many are right, how many of these are certified, and the largest difference of those."""
+    right = [run for run in runs if run.off <= RIGHT]
+    n_certified = sum(run.status == "recovered" for run in right)
+    seconds = float(np.median([run.seconds for run in runs]))
+    return f"{len(right)} of {len(runs)}, {n_certified} certified, {seconds:.0f} s"
+
+
 def measured(
-    calls: list[tuple[str, int, Callable[[], Run]]], options: argparse.Namespace
+    calls: list[tuple[str, int, Callable[[], Run | Pipeline]]], options: argparse.Namespace
 ) -> list[dict[str, object]]:
     """What is recorded of calls, and of those that are not; each is recorded as it ends."""
     known = {(e["row"], e["seed"]): e["found"] for e in records(options.results)}
@@ -129,20 +231,27 @@ def measured(
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--networks", type=int, default=2, help="of each head and precision")
+    parser.add_argument("--table", choices=("heads", "pipelines"), default="heads")
+    parser.add_argument("--networks", type=int, default=2, help="of each cell")
+    parser.add_argument("--data", nargs="+", choices=DATA, default=DATA, help="of pipelines")
+    parser.add_argument("--neurons", nargs="+", type=int, default=NEURONS, help="of pipelines")
     parser.add_argument("--first-seed", type=int, default=FIRST_SEED)
     parser.add_argument("--processes", type=int, default=2, help="targets at a time")
     parser.add_argument("--results", type=Path, help="file that targets are recorded in")
     parser.add_argument("--write", action="store_true", help="keep them on their page")
     options = parser.parse_args()
+    is_heads = options.table == "heads"
     versions = (
         f"revelu {revelu.__version__}, NumPy {np.__version__}, Python {platform.python_version()}, "
-        f"{platform.machine()}, seeds from {options.first_seed}."
+        f"{platform.machine()}, seeds from {options.first_seed if is_heads else FIRST_PIPELINE}."
     )
-    text = f"{heads_table(options)}\n\n{versions}"
+    table = heads_table(options) if is_heads else pipelines_table(options)
+    text = f"{table}\n\n{versions}"
     print(f"\n{text}")
-    if options.write:
+    if options.write and is_heads:
         keep("links", text)
+    elif options.write:
+        keep("links-pipelines", text)
 
 
 if __name__ == "__main__":

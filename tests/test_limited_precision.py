@@ -27,7 +27,7 @@ from revelu.oracle import (
     measure_noise,
 )
 from revelu.oracle.grid import Grid, read_grid
-from revelu.oracle.numbers import are_written_float32
+from revelu.oracle.numbers import are_written_float32, read_numbers
 from revelu.recover.fit.search import is_explained, refine, sharpen
 from revelu.recover.fit.where_wrong import neuron_where_on
 from revelu.recover.refine.network_fit import Samples, fit
@@ -235,6 +235,17 @@ def test_decimal_places_are_counted(places):
 def test_probabilities_of_one_do_not_hide_decimal_places(places):
     Y = np.round(np.random.default_rng(places).dirichlet([0.3] * 3, 64), places)
     assert read_grid(np.vstack([Y, [[1.0, 0.0, 0.0]]])) == Grid(10, places=places)
+
+
+@pytest.mark.parametrize("shown", [[0.0001, 0.9999], [0.0, 1.0]])
+def test_small_and_rounded_probabilities_show_decimal_places(shown):
+    """One number of one digit where others have four, or one that rounding has made 0."""
+    p = np.round(np.random.default_rng(0).uniform(0.1, 0.9, 20), 4)
+    few = np.column_stack([p, np.round(1.0 - p, 4)])
+    assert read_numbers(few).grid == Grid(10, digits=4)
+    assert read_numbers(np.vstack([few, [shown]])).grid == Grid(10, places=4)
+    scores = np.column_stack([p, 1.0 - p / 2.0])
+    assert read_numbers(np.round(np.vstack([scores, [[0.0, 1.0]]]), 4)).grid.digits == 4
 
 
 def test_half_precision_is_a_grid_and_float64_is_none():

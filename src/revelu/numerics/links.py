@@ -255,6 +255,20 @@ class Link:
             L = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
         return np.asarray(self.scale * self.form.head(L))
 
+    def derivative(self, Z: FloatArray) -> FloatArray:
+        """Of the answers by what is behind the head, at ``Z (n, k)``, shape (n, K, k)."""
+        P = self.head(Z)
+        n, k = Z.shape
+        if not self.contrast:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                slope = self.scale / self.form.slope(P / self.scale)
+            return np.asarray(np.where(np.isfinite(slope), slope, 0.0)[:, :, None] * np.eye(k))
+        own = np.broadcast_to(np.eye(k + 1)[:, :k], (n, k + 1, k))
+        if self.name == "log-softmax":
+            return np.asarray(own - np.exp(P)[:, None, :k])
+        U = P / self.scale
+        return np.asarray(P[:, :, None] * (own - U[:, None, :k]))
+
     def answers(self, Y: FloatArray) -> FloatArray:
         """What the target answers where a recovered network gives ``Y (n, k)``.
 

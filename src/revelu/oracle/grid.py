@@ -64,7 +64,7 @@ def read_grid(
     *,
     max_digits: int = 12,
     max_digits_float32: int = 6,
-    min_smaller: int = 3,
+    min_lacking: int = 3,
     half_precision: tuple[int, ...] = (8, 11),
 ) -> Grid | None:
     """Tell to how few digits answers were rounded; None where they were not.
@@ -76,8 +76,9 @@ def read_grid(
     max_digits, max_digits_float32 : int
         Answers of more decimal digits were not rounded, or not so that it shows: float64 has
         15.9 of them, float32 7.2.
-    min_smaller : int
-        So many numbers smaller than the largest do not all lack its last places by chance.
+    min_lacking : int
+        Smaller numbers do not lack so many digits, all together, by chance: each is a 0 in one of
+        ten.
     half_precision : tuple of int
         Binary digits of bfloat16 and of float16, the leading one counted.
     """
@@ -95,8 +96,8 @@ def read_grid(
         places = next(
             (p for p in range(most_places) if _are_decimals(values, f".{p}f").all()), most_places
         )
-        n_smaller = int((digits - 1 - exponents > places).sum())
-        if places >= 1 and n_smaller >= min_smaller:
+        n_lacking = int(np.maximum(digits - 1 - exponents - places, 0).sum())
+        if places >= 1 and n_lacking >= min_lacking:
             return Grid(10, places=places)
         return Grid(10, digits=digits)
     binary = (Grid(2, digits=digits) for digits in half_precision)

@@ -399,8 +399,11 @@ def _rounding_error(
 ) -> FloatArray:
     """Standard error by output of lifted answers that lie on a grid.
 
-    Of log-ratios, ``log(p_i / p_last)``, it is that of both probabilities.
+    Of log-ratios, ``log(p_i / p_last)``, it is that of both probabilities.  Behind a head it is
+    the median: a mean square is that of the few answers next to saturation.
     """
     error = link.errors(answered, grid.rounding_error(answered))
-    finite = np.isfinite(Y).all(axis=1)
-    return np.asarray(np.sqrt(np.mean((error / growth[:, None])[finite] ** 2, axis=0)))
+    lifted = (error / growth[:, None])[np.isfinite(Y).all(axis=1)]
+    if link.has_head:
+        return np.asarray(np.median(lifted, axis=0))
+    return np.asarray(np.sqrt(np.mean(lifted**2, axis=0)))

@@ -91,10 +91,18 @@ def read_numbers(Y: FloatArray, min_variety: int = 5, largest_short: float = 2.0
     if not is_whole and variety >= min_variety:
         grid = read_grid(Y)
         if grid is not None:
-            return Numbers("rounded", grid)
+            return _with_zeros(Numbers("rounded", grid), Y)
         if _are_float32(Y).all():
             return Numbers("float32")
     return Numbers("float64")
+
+
+def _with_zeros(numbers: Numbers, Y: FloatArray) -> Numbers:
+    """The same, of fixed places where a probability is 0: significant digits leave none of it."""
+    if numbers.is_half_precision or not (Y == 0.0).any():
+        return numbers
+    fixed = Numbers("rounded", read_grid(Y, min_lacking=0))
+    return fixed if fixed.are_probabilities(Y).all() else numbers
 
 
 def are_written_float32(Y: FloatArray, least: int = 24) -> bool:

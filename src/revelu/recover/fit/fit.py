@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from revelu.probe.smoothness import Smoothness
 from revelu.probe.steps import Steps
+from revelu.recover.fit.as_served import AsServed
 from revelu.recover.fit.ending import Ending
 from revelu.recover.fit.from_chords import FromChords
 from revelu.recover.fit.from_lines import FromLines
@@ -36,7 +37,9 @@ class Fit(Method):
         The share of the even error that is added to that of each log-ratio in searches: errors
         that differ by orders of magnitude make more minima.
     first_width : int
-        Neurons that the first samples could determine, or a quarter of the inputs.
+        Neurons that the first samples could determine, or a quarter of the inputs;
+    first_width_behind_head : int
+        of rounded answers behind a head, where searches for too few are lost at once.
     span_margin : float
         Inside a span, so much more than its dimension.
     no_interpolation : float
@@ -60,6 +63,12 @@ class Fit(Method):
     coarse_log_ratios : float
         and that from which log-ratios of probabilities are not asked along lines: random starts
         take many seconds for several outputs, and mostly find nothing.
+    line_equations_behind_head, equations_behind_head : float
+        Equations a parameter of fits to rows of lines behind a head, where many answers have few
+        digits, and of searches from random starts: of 20 neurons and 30 inputs 30 are fitted with
+        four and more, and end beside the truth with three.
+    as_served : AsServed
+        How rounded answers behind a head are fitted in the end.
     n_foretold : int
         Of so many places one is asked, that where the answer is foretold to round least.
     from_lines : FromLines
@@ -127,6 +136,7 @@ class Fit(Method):
     min_told: float = 0.05
     tempered: float = 0.1
     first_width: int = 4
+    first_width_behind_head: int = 12
     span_margin: float = 1.25
     no_interpolation: float = 2.0
     line_noise: float = 3.0
@@ -138,6 +148,9 @@ class Fit(Method):
     coarse_equations_many_outputs: float = 6.0
     coarse: float = 4e-6
     coarse_log_ratios: float = 1e-4
+    line_equations_behind_head: float = 3.0
+    equations_behind_head: float = 5.0
+    as_served: AsServed = field(default_factory=AsServed)
     n_foretold: int = 32
     from_lines: FromLines = field(default_factory=FromLines)
     from_chords: FromChords = field(default_factory=FromChords)

@@ -286,10 +286,11 @@ class FromLines:
         if n <= n_features:
             # Saturated answers are left out, and fewer than these leave nothing of any rows.
             return []
-        left = samples.cost(network) * np.sqrt(n / (n - n_features))
+        even = samples.evenly()
+        left = (even if samples.differ else samples).cost(network) * np.sqrt(n / (n - n_features))
         slopes = np.linalg.norm(rows.W, axis=1)[:, None] * rows.A
-        sigma = samples.evenly().sigma
-        errors = rows.errors[:, None] * slopes / sigma
+        # Where errors differ, the least of these is that of half of the answers.
+        errors = rows.errors[:, None] * slopes / np.atleast_2d(even.sigma).min(axis=0)
         explained = np.sqrt((errors**2).sum() / (2.0 * k))
         log.debug("held rows leave %.3g, their errors %.3g", left, explained)
         is_complete = left <= self.explained * explained
@@ -451,15 +452,17 @@ class FromLines:
         drawn = self.region.points(rng, self.n_foretold // network.dim_out, d)
         beside = self._beside(W, b, samples.X, wanted, rng, self.n_beside)
         pool = np.vstack([drawn, beside, *others])
-        inverse = 1.0 / samples.evenly().sigma
         at = Arrays.of(network)
-        normal = NetworkDerivative(at, samples.X, inverse).normal()
+        sigma = samples.evenly().sigma if samples.errors_of is None else samples.sigma
+        normal = NetworkDerivative(at, samples.X, 1.0 / sigma).normal()
         sizes = np.sqrt(np.diag(normal))
         sizes = np.where(sizes > 0, sizes, 1.0)
         normal = normal / sizes / sizes[:, None]
         normal[np.diag_indices_from(normal)] += 1e-10
         factor = scipy.linalg.cholesky(normal, check_finite=False)
-        J = NetworkDerivative(at, pool, inverse).matrix() / sizes
+        if samples.errors_of is not None:
+            sigma = samples.errors_of(network(pool))
+        J = NetworkDerivative(at, pool, 1.0 / sigma).matrix() / sizes
         errors = scipy.linalg.solve_triangular(factor, J.T, trans="T", check_finite=False)
         return pool, np.sqrt((errors**2).sum(axis=0)).reshape(len(pool), -1).max(axis=1)
 

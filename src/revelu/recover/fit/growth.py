@@ -5,6 +5,8 @@ Two ways to use that: start all neurons at random at once (many answers a parame
 add one after another where the residual asks for it (few answers a parameter).
 """
 
+from dataclasses import replace
+
 import numpy as np
 
 from revelu.network import Network, add_networks, affine_network
@@ -19,10 +21,14 @@ def affine_fit(samples: Samples) -> Network:
     where little varies beside a large constant.
     """
     n, d = samples.X.shape
-    features = np.column_stack([samples.X, np.ones(n)])
+    features, weights = np.column_stack([samples.X, np.ones(n)]), np.ones((n, 1))
+    if samples.differ:
+        # One error an input.
+        weights = 1.0 / np.sqrt((samples.sigma**2).mean(axis=1, keepdims=True))
     C = np.zeros((d + 1, samples.Y.shape[1]))
     for _ in range(2):
-        C += np.linalg.lstsq(features, samples.Y - features @ C, rcond=None)[0]
+        left = samples.Y - features @ C
+        C += np.linalg.lstsq(weights * features, weights * left, rcond=None)[0]
     return affine_network(C[:d].T, C[d])
 
 
@@ -102,4 +108,4 @@ def random_start(
 
 
 def _rest(samples: Samples, network: Network) -> Samples:
-    return Samples(samples.X, samples.Y - network(samples.X), samples.sigma)
+    return replace(samples, Y=samples.Y - network(samples.X))

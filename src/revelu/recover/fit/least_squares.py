@@ -21,7 +21,6 @@ begin (:mod:`revelu.recover.fit.from_lines`); else steps 2 and 3 begin at random
 
 import logging
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -31,7 +30,7 @@ from revelu.numerics.interruption import WorkEndedError, at_most, interruptible
 from revelu.probe.answered import Answered
 from revelu.probe.gradient_span import gradient_span
 from revelu.probe.kinks import find_kinks
-from revelu.probe.region import Region
+from revelu.recover.fit.asking import Asking
 from revelu.recover.fit.from_lines import (
     HyperplanesEndError,
     NoRowsError,
@@ -47,20 +46,17 @@ from revelu.recover.fit.search import (
     sharpen,
 )
 from revelu.recover.fit.sightings import Sightings
-from revelu.recover.fit.sizes import Sizes
 from revelu.recover.fit.slices import carry_over, random_slice
 from revelu.recover.fit.where_wrong import is_explained_far_out
-from revelu.recover.method import Candidate, Disagreement, Search, Why
+from revelu.recover.method import Candidate, Disagreement, Why
 from revelu.recover.paid import NOTHING, Paid
 from revelu.recover.refine.network_fit import Samples, degrees_of_freedom
+from revelu.recover.refine.served_fit import Served
 from revelu.recover.rows import Rows
 from revelu.recover.shallow.lines import ended
 from revelu.recover.signs import resolve_signs
 from revelu.recover.subspace import Subspace
 from revelu.types import FloatArray
-
-if TYPE_CHECKING:
-    from revelu.recover.fit.fit import Fit
 
 log = logging.getLogger(__name__)
 
@@ -74,7 +70,7 @@ class _NoPiecesError(Exception):
 
 
 @dataclass
-class FitSearch(Search):
+class FitSearch(Asking):
     """A network with neurons to spare, then without.
 
     In the span of the gradients (JWZ20, Theorem 3.4) as in all coordinates: a fit with neurons
@@ -86,16 +82,12 @@ class FitSearch(Search):
         The best so far, in coordinates of ``subspace`` if there is one.
     samples : Samples, optional
         What a network from lines was fitted to.
-    subspace : Subspace, optional
-        The few coordinates of many inputs that are searched,
     is_span : bool
-        and whether the function looks at these alone.
+        Whether the function looks at the coordinates that are searched alone.
     """
 
-    method: "Fit"
     best: Network | None = field(default=None, init=False)
     samples: Samples | None = field(default=None, init=False)
-    subspace: Subspace | None = field(default=None, init=False)
     is_span: bool = field(default=False, init=False)
     n_kinks: int | None = field(default=None, init=False)
     n_single: int | None = field(default=None, init=False)
@@ -106,6 +98,11 @@ class FitSearch(Search):
     def __post_init__(self) -> None:
         if self.oracle.link.has_head:
             from_lines = self.method.from_lines.within(Answered(self._answers))
+            if self.noise.differs_by_answer:
+                equations = self.method.line_equations_behind_head
+                from_lines = replace(
+                    from_lines, equations=equations, several_equations=1.3 * equations
+                )
             self.method = replace(self.method, from_lines=from_lines)
 
     def propose(self) -> Candidate:
@@ -118,7 +115,8 @@ class FitSearch(Search):
                 self._choose_coordinates()
                 samples = self._from_lines()
                 fitted = self._finish(samples or self._search())
-                self.samples = None if samples is None or self.obstacles else fitted
+                is_kept = samples is not None or self._is_served
+                self.samples = fitted if is_kept and not self.obstacles else None
         except (LimitReachedError, SaturatedError) as error:
             why = Why.of(error)
             self.obstacles.append(str(error))
@@ -175,6 +173,8 @@ class FitSearch(Search):
             return self._candidate(Why.of(error))
         if not is_explained_far_out(self._best(), self.samples, self.limit):
             return None
+        if self._is_served:
+            self.samples = self._finish_as_served(self.samples)
         return self._candidate(Why.EXPLAINED)
 
     def _complete_where_wrong(self, samples: Samples, wrong: FloatArray) -> None:
@@ -195,16 +195,6 @@ class FitSearch(Search):
         X, errors = how.foretell(network, samples, how.most_foretold, self.rng)
         X = X[np.argsort(-errors, kind="stable")[:n]]
         return np.vstack([X, self._region.points(self.rng, n - len(X), network.dim_in)])
-
-    @property
-    def _region(self) -> Region:
-        """Where the target is asked, in all coordinates."""
-        region = self.method.from_lines.region
-        return replace(region, ask=self.oracle) if isinstance(region, Answered) else region
-
-    @property
-    def _where(self) -> str:
-        return self.oracle.where
 
     @property
     def limit(self) -> float:
@@ -232,7 +222,9 @@ class FitSearch(Search):
 
     def _first_width(self) -> int:
         """Neurons that the first samples in all coordinates could determine."""
-        return max(self.method.first_width, self.oracle.dim_in // 4)
+        how = self.method
+        least = how.first_width_behind_head if self._is_served else how.first_width
+        return max(least, self.oracle.dim_in // 4)
 
     def _is_too_wide(self) -> bool:
         """Whether a search in all coordinates would end at its first step."""
@@ -298,7 +290,7 @@ class FitSearch(Search):
         while True:
             worked += sizes.work(n)
             self._explain(samples, start)
-            weighed = self._weighed(samples)
+            weighed = samples.evenly() if self.noise.drawn_anew is None else samples
             spread = max(weighed.spread(), np.finfo(np.float64).tiny)  # 0 of a constant
             left.append((sizes.width(n), weighed.cost(self._best()) / spread))
             invented = self._is_explained(samples)
@@ -386,19 +378,20 @@ class FitSearch(Search):
             self.best = refine_as_weighed(self.best, samples)
 
     def _tempered(self, samples: Samples) -> Samples:
-        """Samples whose errors differ less, where they differ by orders of magnitude."""
+        """Samples whose errors differ less, where they are noise that differs by far."""
         if self.noise.drawn_anew is None:
-            return samples.evenly()
+            return samples if samples.differ else samples.evenly()
         even = self.method.tempered * samples.evenly().sigma
         return replace(samples, sigma=np.hypot(samples.sigma, even))
 
     def _weighed(self, samples: Samples) -> Samples:
-        """All answers alike, but for log-ratios, whose noise is known and differs by far."""
-        return samples.evenly() if self.noise.drawn_anew is None else samples
+        """All answers alike, but those behind a head, whose errors are known and differ by far."""
+        return samples if samples.differ else samples.evenly()
 
     def _is_explained(self, samples: Samples) -> bool:
-        """Whether what the best network leaves is noise."""
-        return Price(self.limit).is_explained(self._best(), self._weighed(samples))
+        """Whether what the best network leaves is noise; little more, where more will be asked."""
+        limit = self.limit * (self.method.as_served.near if self._is_served else 1.0)
+        return Price(limit).is_explained(self._best(), self._weighed(samples))
 
     def _look_along_a_line(self) -> None:
         """Count the kinks of a line, where answers have digits for that.
@@ -458,6 +451,12 @@ class FitSearch(Search):
         if self.subspace is None:
             samples = self._enough(samples)
             self.best = self._refined(samples)
+            if self._is_served:
+                samples = self._finish_as_served(samples)
+                if self._best().skip is not None:
+                    # Neurons that were missing were part of the rest.
+                    notes = self._drop_rest(samples)
+                    samples = self._finish_as_served(samples)
         else:
             samples = self._in_all_coordinates(self.subspace, samples)
             if not (in_coarse_slice or self._is_explained(samples)):
@@ -472,8 +471,7 @@ class FitSearch(Search):
         """The last fit, where errors differ step by step."""
         several = samples.Y.shape[1] > 1 and self.noise.drawn_anew is None
         # What grows with the radius alone is much the same for all but a few.
-        is_even = self.noise.grid is None and not self.noise.differs_by_answer
-        if is_even or several:
+        if several or (self.noise.grid is None and self.noise.drawn_anew is None):
             return refine(self._best(), samples).network
         self.tell("weighing each answer by its error")
         return sharpen(self.rng, self._best(), samples)
@@ -512,9 +510,25 @@ class FitSearch(Search):
             self.method.coarse_equations if k == 1 else self.method.coarse_equations_many_outputs
         )
         wanted = int(np.ceil(equations * degrees_of_freedom(network) / k))
-        if self.noise.typical_coarseness < self.method.coarse or wanted <= len(samples.X):
+        # Behind a head answers with few digits are among those with many, and say little.
+        is_fine = self.noise.typical_coarseness < self.method.coarse
+        if (is_fine and not self.noise.differs_by_answer) or wanted <= len(samples.X):
             return samples
         return samples.joined(self._ask_where_precise(wanted - len(samples.X)))
+
+    def _finish_as_served(self, samples: Samples) -> Samples:
+        """Fit rounded answers behind a head as they are served, and what they lack."""
+
+        def served() -> Served:
+            if self.served is None:  # pragma: no cover - a network was fitted to some
+                raise AssertionError
+            return self.served
+
+        self.tell("fitting answers as they are served")
+        self.best, samples = self.method.as_served.finished(
+            self._best(), samples, served, self._ask_at, self._region, self.limit, self.rng
+        )
+        return samples
 
     def _ask_where_precise(self, n: int) -> Samples:
         """Gaussian queries whose answers round least, as the network foretells them.
@@ -564,60 +578,3 @@ class FitSearch(Search):
     def _network(self) -> Network:
         best = self._best()
         return best if self.subspace is None else self.subspace.in_all_coordinates(best)
-
-    def _sizes(self) -> Sizes:
-        d = self.oracle.dim_in if self.subspace is None else self.subspace.dim
-        # Log-ratios of few digits take more equations in the end than neuron by neuron spares.
-        slow = 0.0 if self.noise.link.has_head else Sizes.slow
-        return Sizes(d, self.oracle.dim_out, slow=slow)
-
-    def _ask(self, n: int) -> Samples:
-        """Gaussian queries that are answered, in the coordinates of the subspace."""
-        samples = self._ask_at(self._region.points(self.rng, n, self._sizes().d))
-        if self.noise.drawn_anew is None or len(samples.X) == n:
-            return samples
-        # Of noisy probabilities many say nothing.
-        more = int(np.ceil(n * (n - len(samples.X)) / len(samples.X)))
-        return samples.joined(self._ask_at(self._region.points(self.rng, more, self._sizes().d)))
-
-    def _ask_at(self, Z: FloatArray) -> Samples:
-        """Ask at inputs, or at coordinates of the subspace."""
-        if self.subspace is None:
-            return self._answered(Z)
-        samples = self._answered(self.subspace.points(Z))
-        return replace(samples, X=self.subspace.coordinates(samples.X))
-
-    def _ask_far_out(self, Z: FloatArray) -> Samples:
-        """The same at any size: errors of computing grow as the terms that are summed."""
-        samples = self._ask_at(Z)
-        if self.noise.law in {"rounded", "random"}:
-            return samples
-        X = samples.X if self.subspace is None else self.subspace.points(samples.X)
-        sigma = np.maximum(samples.sigma, self.noise.sigma_at(X, samples.Y))
-        return replace(samples, sigma=sigma)
-
-    def _answers(self, Z: FloatArray) -> FloatArray:
-        """The answers alone, as lines take them; NaN where the target is saturated."""
-        Y = self.oracle(Z if self.subspace is None else self.subspace.points(Z))
-        return np.where(np.isfinite(Y), Y, np.nan)
-
-    def _answered(self, X: FloatArray) -> Samples:
-        """Ask what a float32 target is asked exactly."""
-        X = self.oracle.in_float32(X)
-        Y = self.oracle(X)
-        answered = np.isfinite(Y).all(axis=1)
-        is_noisy = self.noise.drawn_anew is not None
-        least = self.method.min_told if is_noisy else self.method.min_answered
-        if answered.sum() < least * len(X):
-            raise SaturatedError(
-                f"the target is saturated at {1 - answered.mean():.0%} of the inputs {self._where}"
-            )
-        X, Y = X[answered], Y[answered]
-        return Samples(X, Y, _positive(self.noise.sigma(Y), Y))
-
-
-def _positive(sigma: FloatArray, Y: FloatArray) -> FloatArray:
-    """An error of 0 is one of rounding: an output that never varies."""
-    size = np.abs(Y).max(axis=0, initial=0.0)
-    floor = np.finfo(np.float64).eps * np.maximum(size, np.finfo(np.float32).tiny)
-    return np.asarray(np.maximum(sigma, floor))

@@ -9,7 +9,7 @@ and of the spare neurons' (variable projection, Golub and Pereyra 1973): with an
 ``Q`` of the held features, over the answers' errors, the residual is ``(1 - Q Q') (y - g(x))``.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -72,8 +72,8 @@ class Missing:
         n_unknown = known.architecture[1] + d + 1 + width * (d + 1 + k) / each
         n = min(len(samples.X), int(np.ceil(self.equations * n_unknown)))
         sigma = np.broadcast_to(samples.sigma, samples.Y.shape)[:n]
-        some = Samples(samples.X[:n], samples.Y[:n], sigma)
-        rest = Samples(some.X, some.Y - known(some.X), sigma)
+        some = replace(samples, X=samples.X[:n], Y=samples.Y[:n], sigma=sigma).beside(known)
+        rest = replace(some, Y=some.Y - known(some.X))
         best, least = None, np.inf
         for _ in range(self.n_starts):
             start = random_start(rng, rest, width)

@@ -146,7 +146,14 @@ def _output_layer(network: Network, samples: Samples) -> tuple[Network, FloatArr
     """
     X, m = samples.X, network.architecture[1]
     rest = [] if network.skip is None else [X]
-    features = np.column_stack([network.activations(X)[1], np.ones(len(X)), *rest])
+    sigma = np.sqrt(np.mean(np.broadcast_to(samples.sigma, samples.Y.shape) ** 2, axis=0))
+    weights = np.ones((len(X), 1))
+    if samples.differ:
+        # One error an input.
+        own = np.sqrt((samples.sigma**2).mean(axis=1, keepdims=True))
+        least = own.min(initial=np.inf)
+        sigma, weights = np.full(samples.Y.shape[1], least), least / own
+    features = weights * np.column_stack([network.activations(X)[1], np.ones(len(X)), *rest])
     norms = np.sqrt(np.einsum("ni,ni->i", features, features))
     norms = np.where(norms > 0, norms, 1.0)
     features /= norms
@@ -154,8 +161,7 @@ def _output_layer(network: Network, samples: Samples) -> tuple[Network, FloatArr
     # Smaller ones are rounding.
     eigenvalues = np.maximum(eigenvalues, 1e-13 * eigenvalues.max())
     inverse = (U / eigenvalues) @ U.T
-    C = inverse @ (features.T @ samples.Y)
-    sigma = np.sqrt(np.mean(np.broadcast_to(samples.sigma, samples.Y.shape) ** 2, axis=0))
+    C = inverse @ (features.T @ (weights * samples.Y))
     worth = ((C[:m] / sigma) ** 2).sum(axis=1) / np.diag(inverse)[:m]
     C /= norms[:, None]
     skip = (C[m + 1 :].T, np.zeros(len(C[m]))) if rest else None

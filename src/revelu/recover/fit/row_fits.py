@@ -61,6 +61,9 @@ class RowFits:
     n_damped, n_iterations, flat_damped : int, int, float
         Damped steps where normal equations do not serve, iterations of each, and the gradient that
         ends them: neurons that few answers tell have faint directions.
+    n_graded : int
+        Where errors of answers differ by orders of magnitude they are fitted so often at most to
+        what the last fit has left.
     most_spent, most_steps : float, int
         Multiplications of all fits to what lines show, or of so many steps.
     """
@@ -80,6 +83,7 @@ class RowFits:
     n_damped: int = 20
     n_iterations: int = 300
     flat_damped: float = 1e-4
+    n_graded: int = 8
     most_spent: float = 4e11
     most_steps: int = 20
 
@@ -156,6 +160,12 @@ class RowFits:
         iterations = Iterative(n, rtol=1e-3, flat=self.flat, white=True)
         solver = Automatic(iterations, self.most_dense, self.most_work)
         stop = Stop(15, patience=5, goal=2.0)
+        if samples.differ:
+            for _ in range(self.n_graded):
+                graded = samples.beside(network)
+                network = fit_by_full_steps(network, graded, stop, solver=solver).network
+                if samples.evenly().cost(network) <= 1.0:
+                    break
         return fit_by_full_steps(network, samples, stop, solver=solver)
 
     def _tried(
@@ -184,9 +194,9 @@ class RowFits:
             return self._from_near(network, samples, limit)
         found = self.by_full_steps(network, samples)
         for _ in range(self.n_faint):
-            if not limit < samples.reduced_cost(found.network) <= self.faint * limit:
+            if not limit < samples.evenly().reduced_cost(found.network) <= self.faint * limit:
                 break
-            network = add_neuron(rng, samples, found.network, 0.0).network
+            network = add_neuron(rng, samples.beside(found.network), found.network, 0.0).network
             found = min(found, self.by_full_steps(network, samples), key=lambda f: f.cost)
         return found
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from revelu.network import Network
 from revelu.numerics.gauss_newton import Damping, Iterative, Stop
+from revelu.recover.fit.graded import Graded
 from revelu.recover.fit.growth import affine_fit
 from revelu.recover.fit.price import Price
 from revelu.recover.fit.pruning import by_worth
@@ -53,6 +54,11 @@ def explain(
     sizes = sizes or Sizes(samples.X.shape[1], samples.Y.shape[1])
     # Where neurons are known, some beside them are missing.
     width = max(sizes.width(n), 0 if start is None else start.architecture[1] + n_spare)
+    if samples.differ:
+        found = [Graded().find(rng, samples, width, limit, start)]
+        while len(found) < sizes.n_searches(n) and not price.is_explained(found[-1], samples):
+            found.append(Graded().find(rng, samples, width, limit))
+        return min(found, key=samples.evenly().cost)
     smallest = Smallest(
         price, width, sizes.n_searches(n), at_once=not sizes.grows(n), fresh_every=5
     )

@@ -1,6 +1,7 @@
 """Least squares over all weights of a network of any depth."""
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -39,11 +40,19 @@ class Samples:
     Y : ndarray, shape (n, k)
     sigma : ndarray, shape (k,) or (n, k)
         Standard error of an answer.
+    errors_of : callable, (n, k) -> (n, k), optional
+        Standard errors of other answers, where those differ by orders of magnitude: behind a head.
     """
 
     X: FloatArray
     Y: FloatArray
     sigma: FloatArray
+    errors_of: Callable[[FloatArray], FloatArray] | None = None
+
+    @property
+    def differ(self) -> bool:
+        """Whether errors differ by orders of magnitude."""
+        return self.errors_of is not None
 
     @property
     def n_equations(self) -> int:
@@ -68,14 +77,30 @@ class Samples:
         return float(np.sqrt(np.mean(((self.Y - self.Y.mean(axis=0)) / self.sigma) ** 2)))
 
     def evenly(self) -> "Samples":
-        """The same with one error an output, the root mean square of all answers'."""
+        """The same with one error an output, the root mean square of all answers'.
+
+        Where errors differ by orders of magnitude it is the median, and larger ones stay.
+        """
         sigma = np.broadcast_to(self.sigma, self.Y.shape)
-        return Samples(self.X, self.Y, np.sqrt(np.mean(sigma**2, axis=0)))
+        if self.differ:
+            return replace(self, sigma=np.maximum(sigma, np.median(sigma, axis=0)))
+        return replace(self, sigma=np.sqrt(np.mean(sigma**2, axis=0)))
+
+    def beside(self, network: Network, share: float = 0.1) -> "Samples":
+        """The same for a network that lacks neurons, where errors differ by orders of magnitude.
+
+        To their own errors comes that of the network, a share of what it typically leaves: else a
+        few precise answers are explained, and all others left.
+        """
+        if not self.differ:
+            return self
+        left = np.median(np.abs(self.Y - network(self.X)), axis=0)
+        return replace(self, sigma=np.hypot(self.sigma, share * left))
 
     def take(self, which: BoolArray | IntArray) -> "Samples":
         """Some of them."""
         sigma = self.sigma if self.sigma.ndim == 1 else self.sigma[which]
-        return Samples(self.X[which], self.Y[which], sigma)
+        return replace(self, X=self.X[which], Y=self.Y[which], sigma=sigma)
 
     def joined(self, other: "Samples") -> "Samples":
         """Both."""
@@ -84,7 +109,8 @@ class Samples:
         else:
             sigmas = (np.broadcast_to(s.sigma, s.Y.shape) for s in (self, other))
             sigma = np.vstack(list(sigmas))
-        return Samples(np.vstack([self.X, other.X]), np.vstack([self.Y, other.Y]), sigma)
+        X, Y = np.vstack([self.X, other.X]), np.vstack([self.Y, other.Y])
+        return replace(self, X=X, Y=Y, sigma=sigma)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,138 @@
+"""The end of a search behind a head: rounded answers fitted as they are served.
+
+1. Fit all weights to most answers as they are served (:mod:`revelu.recover.refine.served_fit`).
+2. Where one is off by more than rounding and the fit explain, a neuron is missing that few inputs
+   turn on: ask around there, and look for it.
+3. Ask where the answers determine the network least, until it errs by less than they do.
+"""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from revelu.network import Network
+from revelu.probe.region import Region
+from revelu.recover.fit.graded import Graded
+from revelu.recover.refine.network_fit import Samples
+from revelu.recover.refine.served_fit import Served, errors_of_answers, fit_served
+from revelu.types import FloatArray
+
+log = logging.getLogger(__name__)
+
+ROUNDED = float(np.sqrt(3.0))
+"""By so many of its standard errors rounding moves an answer at most."""
+
+
+@dataclass(frozen=True)
+class AsServed:
+    """How answers are fitted as they are served.
+
+    Attributes
+    ----------
+    determined : float
+        Inputs are asked at which a network errs by more than this many of an answer's own errors:
+        with five of these and the target's own half unit it stays within two units of rounding.
+    n_rounds : int
+        Rounds of such inputs at most.
+    n_foretold, few : int, float
+        Inputs that are looked at in each; where no more than this share of them are such, it is
+        the last.
+    near : float
+        Reduced cost, in units of what noise may leave, up to which neurons that a search has missed
+        are looked for here: it is left by few answers, and more are asked around these.
+    n_missing, n_more : int
+        So often at most neurons are looked for that are missing, so many at a time.
+    n_around, around : float, float
+        So many inputs for each weight of a neuron are asked around those that show one, about so
+        far away, in standard deviations of the inputs.
+    far : float
+        Beyond so many times the radius of most inputs answers show none: those are hardly asked.
+    graded : Graded
+        How they are looked for.
+    """
+
+    determined: float = 0.6
+    n_rounds: int = 8
+    n_foretold: int = 4000
+    few: float = 0.01
+    near: float = 2.0
+    n_missing: int = 6
+    n_more: int = 4
+    n_around: float = 8.0
+    around: float = 0.3
+    far: float = 2.0
+    graded: Graded = field(default_factory=Graded)
+
+    def finished(
+        self,
+        network: Network,
+        samples: Samples,
+        served: Callable[[], Served],
+        ask: Callable[[FloatArray], Samples],
+        region: Region,
+        limit: float,
+        rng: np.random.Generator,
+    ) -> tuple[Network, Samples]:
+        """Fit a network that explains what is behind the head, and complete it.
+
+        Parameters
+        ----------
+        samples : Samples
+            What is behind the head, which the network explains.
+        served : callable, () -> Served
+            All that was answered until then.
+        ask : callable, (n, d) -> Samples
+            Adds to it.
+        limit : float
+            The reduced cost that noise alone may leave.
+
+        Returns
+        -------
+        network, samples
+            The samples with what was asked.
+        """
+        n_missing = n_rounds = 0
+        while True:
+            answers = served()
+            network = fit_served(network, answers)
+            wrong = self._wrong(network, answers)
+            log.debug("as served: %s, %d of %d wrong", network, len(wrong), len(answers.X))
+            if len(wrong):
+                if n_missing == self.n_missing:
+                    break
+                n_missing += 1
+                samples = samples.joined(ask(self._around(wrong, rng)))
+                network = self.graded.completed(rng, samples, network, self.n_more, limit)
+                continue
+            if n_rounds == self.n_rounds:
+                break
+            weak = self._weak(network, answers, region, rng)
+            if not len(weak):
+                break
+            samples = samples.joined(ask(weak))
+            is_last = len(weak) <= self.few * self.n_foretold
+            n_rounds = self.n_rounds if is_last else n_rounds + 1
+        return network, samples
+
+    def _wrong(self, network: Network, answers: Served) -> FloatArray:
+        """Inputs whose answers a network does not explain, none of them far out."""
+        is_far = (answers.X**2).mean(axis=1) > self.far**2
+        is_wrong = answers.off(network) > ROUNDED + 5.0 * self.determined
+        return np.asarray(answers.X[is_wrong & ~is_far])
+
+    def _around(self, X: FloatArray, rng: np.random.Generator) -> FloatArray:
+        """Inputs around some of these."""
+        n = int(self.n_around * (X.shape[1] + 2))
+        moves = self.around * rng.standard_normal((n, X.shape[1]))
+        return np.asarray(X[rng.integers(len(X), size=n)] + moves)
+
+    def _weak(
+        self, network: Network, answers: Served, region: Region, rng: np.random.Generator
+    ) -> FloatArray:
+        """Inputs of the region whose answers determine the network least."""
+        X = region.points(rng, self.n_foretold, network.dim_in)
+        errors = errors_of_answers(network, answers, X)
+        worst = np.argsort(-errors, kind="stable")[: max(network.n_parameters // 4, 16)]
+        return np.asarray(X[worst[errors[worst] > self.determined]])

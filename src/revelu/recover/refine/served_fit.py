@@ -1,0 +1,198 @@
+"""Least squares on what was served: answers behind a head, each with its own error.
+
+What is behind a head errs by far more next to saturation than elsewhere, its errors are skewed
+there, and of saturated answers nothing is left of it.  Served answers have errors of one size, and
+those that are saturated say as much as the others: so the residual is that of answers, and each
+step is linear in what is behind the head (Gauss-Newton, as iteratively reweighted least squares of
+generalised linear models).
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import scipy.linalg
+from scipy.linalg.blas import dsyrk
+
+from revelu.network import Network
+from revelu.numerics.confidence import SIGMAS
+from revelu.numerics.gauss_newton import (
+    Coordinates,
+    Damping,
+    Stop,
+    minimise,
+    summed_normal_equations,
+)
+from revelu.numerics.interruption import check_cancelled
+from revelu.numerics.links import Link
+from revelu.recover.refine.derivative import Arrays, Layout, NetworkDerivative
+from revelu.types import FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Served:
+    """Inputs, answers as they are served, and how far one may be off.
+
+    Attributes
+    ----------
+    X : ndarray, shape (n, d)
+    P : ndarray, shape (n, K)
+    sigma : ndarray, shape (n, K)
+        Standard error of an answer.
+    link : Link
+        What is behind the head has ``k`` outputs; of a contrast one fewer than ``K``.
+    """
+
+    X: FloatArray
+    P: FloatArray
+    sigma: FloatArray
+    link: Link
+
+    def residual(self, network: Network) -> FloatArray:
+        """Return what a network leaves of the answers, over their errors, shape (n, K)."""
+        return np.asarray((self.P - self.link.head(network(self.X))) / self.sigma)
+
+    def cost(self, network: Network) -> float:
+        """Root mean square of the residual: 1 where only noise is left."""
+        return float(np.sqrt(np.mean(self.residual(network) ** 2)))
+
+    def joined(self, other: "Served") -> "Served":
+        """Both."""
+        pairs = ((self.X, other.X), (self.P, other.P), (self.sigma, other.sigma))
+        X, P, sigma = (np.vstack(pair) for pair in pairs)
+        return replace(self, X=X, P=P, sigma=sigma)
+
+    def off(self, network: Network) -> FloatArray:
+        """How far a row's answers are off at most, in their errors, shape (n,)."""
+        return np.asarray(np.abs(self.residual(network)).max(axis=1))
+
+    def by_most(self, network: Network) -> "Served":
+        """The same, where answers that a network is far off count by less, as of Cauchy's errors.
+
+        Few inputs show a neuron that is missing, most of them far out, and bend all others to it.
+        """
+        inflated = np.hypot(1.0, self.off(network) / SIGMAS)
+        return replace(self, sigma=self.sigma * inflated[:, None])
+
+    def factors(self, Z: FloatArray) -> FloatArray:
+        """Return ``dP/dz`` over the errors at outputs ``Z (n, k)``, shape (n, K, k)."""
+        return np.asarray(self.link.derivative(Z) / self.sigma[:, :, None])
+
+
+def fit_served(
+    start: Network,
+    served: Served,
+    stop: Stop = Stop(8),  # noqa: B008 - frozen
+    *,
+    n_weighed: int = 3,
+) -> Network:
+    """Fit all weights to most answers as they are served, from a network near the truth.
+
+    Parameters
+    ----------
+    n_weighed : int
+        How often answers are weighed anew by what is left of them, where any is far off.
+    """
+    for _ in range(n_weighed):
+        problem = _ServedProblem(start, served.by_most(start))
+        vector = start.to_vector()
+        found, _ = minimise(problem, vector, summed_normal_equations, Damping(1e-6), stop)
+        before, start = start, start.like(found)
+        if max(served.off(before).max(), served.off(start).max()) <= SIGMAS:
+            break
+    return start
+
+
+def errors_of_answers(network: Network, served: Served, X: FloatArray) -> FloatArray:
+    """Standard errors of a fitted network's answers at ``X (n, d)``, over their own, shape (n,).
+
+    The largest of each row's; the answers' own errors are those of ``served``, the typical ones.
+
+    Notes
+    -----
+    An answer's standard error is the norm of ``L^-1 j``, for its derivative ``j`` and the Cholesky
+    factor ``L`` of the normal equations.
+    """
+    problem, vector = _ServedProblem(network, served), network.to_vector()
+    normal = problem.derivative(vector).normal()
+    sizes = np.sqrt(np.diag(normal))
+    sizes = np.where(sizes > 0.0, sizes, 1.0)
+    normal = normal / sizes / sizes[:, None]
+    normal[np.diag_indices_from(normal)] += 1e-10
+    factor = scipy.linalg.cholesky(normal, check_finite=False)
+    sigma = np.broadcast_to(np.median(served.sigma, axis=0), (len(X), served.P.shape[1]))
+    there = replace(served, X=X, P=np.zeros(sigma.shape), sigma=sigma)
+    J = _ServedProblem(network, there).derivative(vector).matrix() / sizes
+    errors = scipy.linalg.solve_triangular(factor, J.T, trans="T", check_finite=False)
+    return np.asarray(np.sqrt((errors**2).sum(axis=0)).reshape(len(X), -1).max(axis=1))
+
+
+class _ServedProblem:
+    """The parameters of a network as what least squares moves."""
+
+    def __init__(self, like: Network, served: Served) -> None:
+        self.layout, self.served = Layout(like), served
+
+    def residual(self, p: FloatArray) -> FloatArray:
+        """Return the answers less the network's, over their errors."""
+        head = self.served.link.head(Arrays(self.layout, p)(self.served.X))
+        return np.asarray((self.served.P - head) / self.served.sigma).ravel()
+
+    def derivative(self, p: FloatArray) -> "_ServedDerivative":
+        """Return the derivative of the answers, over their errors."""
+        at = Arrays(self.layout, p)
+        return _ServedDerivative(at, self.served.X, self.served.factors(at(self.served.X)))
+
+
+@dataclass(frozen=True, eq=False)
+class _ServedDerivative:
+    """The derivative of what is behind the head, times that of the head at each input."""
+
+    at: Arrays
+    X: FloatArray
+    factors: FloatArray
+
+    @property
+    def inner(self) -> NetworkDerivative:
+        """Of what is behind the head."""
+        return NetworkDerivative(self.at, self.X, np.ones(self.factors.shape[2]))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Answers, each output counted, and parameters."""
+        return self.factors.shape[0] * self.factors.shape[1], len(self.at.vector)
+
+    def along(self, change: FloatArray) -> FloatArray:
+        """Return ``J change``."""
+        moved = self.inner.along(change).reshape(len(self.X), -1)
+        return np.asarray(np.einsum("nij,nj->ni", self.factors, moved).ravel())
+
+    def gradient(self, u: FloatArray) -> FloatArray:
+        """Return ``J' u``."""
+        back = np.einsum("nij,ni->nj", self.factors, u.reshape(len(self.X), -1))
+        return self.inner.gradient(back.ravel())
+
+    def matrix(self) -> FloatArray:
+        """Return ``J`` written out."""
+        J = self.inner.matrix().reshape(len(self.X), -1, self.shape[1])
+        return np.asarray((self.factors @ J).reshape(self.shape))
+
+    def normal(self, *, n_rows: int = 512) -> FloatArray:
+        """Return the upper triangle of ``J'J``, from so many answers at a time."""
+        p = self.shape[1]
+        normal, n_inputs = np.zeros((p, p), order="F"), max(1, n_rows // self.factors.shape[2])
+        # As many rows an input as there are outputs behind the head have the same products.
+        roots = np.linalg.qr(self.factors, mode="r")
+        for i in range(0, len(self.X), n_inputs):
+            check_cancelled()
+            part = slice(i, i + n_inputs)
+            J = _ServedDerivative(self.at, self.X[part], roots[part]).matrix()
+            normal = dsyrk(1.0, J.T, beta=1.0, c=normal, overwrite_c=True)
+        return np.asarray(normal)
+
+    def coordinates(self, *, white: bool) -> Coordinates:
+        """Not asked for by normal equations."""
+        raise NotImplementedError(white)
+
+    def in_single(self) -> "_ServedDerivative":
+        """Return it as it is."""
+        return self
