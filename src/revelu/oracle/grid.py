@@ -64,7 +64,7 @@ def read_grid(
     *,
     max_digits: int = 12,
     max_digits_float32: int = 6,
-    min_smaller: int = 3,
+    min_smaller: int = 2,
     half_precision: tuple[int, ...] = (8, 11),
 ) -> Grid | None:
     """Tell to how few digits answers were rounded; None where they were not.
