@@ -104,7 +104,7 @@ class FitSearch(Search):
     obstacles: list[str] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
-        if self.oracle.link.has_head:
+        if self.oracle.link.saturates:
             from_lines = self.method.from_lines.within(Answered(self._answers))
             self.method = replace(self.method, from_lines=from_lines)
 

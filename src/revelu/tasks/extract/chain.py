@@ -14,6 +14,7 @@ from revelu.recover.paid import NOTHING
 from revelu.recover.table import AFTER
 from revelu.recovery import Recovery, Status
 from revelu.tasks.extract.attempt import Attempt, attempt, settled
+from revelu.tasks.extract.caps import capped, caps_seen, in_words, inside
 from revelu.tasks.extract.claims import doubt_about, doubt_about_class, is_smooth
 from revelu.tasks.extract.job import CertifyingJob
 from revelu.tasks.units import layer_in_units
@@ -139,6 +140,9 @@ def _run(
         tried = attempt(job, noise, method, phase, paid)
         attempts.append(tried)
         paid = tried.candidate.paid | paid
+        whole = _with_caps(job, noise, tried, phase, worth)
+        if whole is not None:
+            return [*attempts, whole]
         # Answers that have turned out to be labels have no slopes to go by.
         is_over = job.oracle.tally.are_labels or tried.differs_at_rows_alone
         is_over |= tried.status is Status.NOT_DETERMINISTIC
@@ -149,6 +153,26 @@ def _run(
         if method is not None:
             log.info("%s after %s: %s", method.name, tried.method.name, _reason(tried))
     return attempts
+
+
+def _with_caps(
+    job: CertifyingJob, noise: NoiseFloor, tried: Attempt, phase: str, worth: Worth
+) -> Attempt | None:
+    """What was found with the caps on that answers show, or what its method finds inside them.
+
+    A method for more layers is not run again: it finds many caps by itself, and takes regions for
+    some where all neurons of a layer are off.
+    """
+    link = caps_seen(job, noise, tried)
+    if link is None:
+        return None
+    whole = capped(job, noise, link, tried)
+    if whole is None and tried.method.hidden == (1, 1) and job.caps_are_new(in_words(link)):
+        log.info("%s", in_words(link))
+        with inside(job, link):
+            found = _run(job, replace(noise, link=link), (tried.method,), phase, worth)
+        whole = capped(job, noise, link, found[-1])
+    return whole
 
 
 def _next(known: Mapping[str, Method], tried: Attempt) -> Method | None:
