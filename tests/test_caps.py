@@ -5,10 +5,12 @@ import pytest
 
 import revelu
 from revelu.network import zoo
-from revelu.network.caps import with_caps
+from revelu.network.caps import of_clipped, with_caps
 from revelu.numerics.links import NONE
+from revelu.oracle import Oracle, measure_noise
 from revelu.oracle.extremes import Extremes
 from revelu.recovery import Status
+from revelu.tasks.extract.clipped_inputs import ClippedInputs
 
 
 def clipped(network, low, high):
@@ -83,3 +85,43 @@ def test_answers_that_are_taken_as_they_are_have_no_caps_looked_for():
     truth = zoo.random_network([6, 8, 1], seed=3)
     found = revelu.extract(clipped(truth, 0.1, 1.0), dim_in=6, seed=1, link="none", budget=3000)
     assert not any("the answers are clipped" in said for said in found.evidence)
+
+
+@pytest.mark.parametrize("ends", [(-1.0, 1.0), (-3.0, 3.0), (0.0, 2.5)])
+def test_inputs_that_are_clipped_are_seen_and_said(ends):
+    truth = zoo.random_network([6, 8, 2], seed=3)
+    target = lambda X: truth(np.clip(X, *ends))  # noqa: E731
+    found = revelu.extract(target, dim_in=6, seed=1)
+    assert found.status is Status.RECOVERED, found.evidence
+    low, high = ends
+    said = f"the inputs are clipped to [{low:g}, {high:g}]"
+    assert any(said in sentence and "--box" in sentence for sentence in found.evidence)
+    assert found.network.architecture == (6, 12, 8, 2)
+    X = 2.0 * np.random.default_rng(0).standard_normal((5000, 6))
+    assert np.abs(found.network(X) - target(X)).max() < 1e-8
+    assert found.ledger.n_recovery < 80 * truth.n_parameters
+
+
+@pytest.mark.parametrize("n_layers", [0, 1, 2])
+def test_clipped_inputs_are_a_layer_of_the_network(n_layers):
+    rng = np.random.default_rng(3)
+    network = zoo.random_network([4, *[6, 5][:n_layers], 3], seed=2)
+    d = network.weights[max(n_layers - 1, 0)].shape[1]
+    affine = rng.standard_normal((3, d)), rng.standard_normal(3)
+    network = revelu.Network(network.weights, network.biases, affine)
+    low, high = np.array([-1.0, -2.0, 0.5, -0.1]), np.array([1.0, 0.3, 3.0, 0.1])
+    X = 2.0 * rng.standard_normal((500, 4))
+    expected = network(np.clip(X, low, high))
+    np.testing.assert_allclose(of_clipped(network, low, high)(X), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["grows", "is constant far away", "one input is not clipped"])
+def test_inputs_that_are_not_all_clipped_have_no_ends(kind):
+    truth = zoo.random_network([4, 6, 1], seed=3)
+    bump = lambda X: np.maximum(1.0 - np.abs(X).sum(axis=1), 0.0)  # noqa: E731
+    some = lambda X: truth(np.column_stack([X[:, 0], np.clip(X[:, 1:], -1, 1)]))  # noqa: E731
+    target = {"grows": truth, "is constant far away": bump}.get(kind, some)
+    oracle = Oracle(target, 4)
+    noise, before = measure_noise(oracle, 0), oracle.n_queries
+    assert ClippedInputs().find(oracle, noise, np.random.default_rng(1)) is None
+    assert oracle.n_queries - before <= 8

@@ -59,3 +59,29 @@ def _without_skip(network: Network) -> Network:
         [*below, np.vstack([W, V, -V]), np.hstack([A, eye, -eye])],
         [*offsets, np.concatenate([b, none]), c],
     )
+
+
+def of_clipped(network: Network, low: FloatArray, high: FloatArray) -> Network:
+    """Return the network of inputs that are clipped before another one reads them.
+
+    An input ``x`` becomes ``low + relu(x - low) - relu(x - high)``, of which the first hidden layer
+    has the neurons.
+
+    Parameters
+    ----------
+    network : Network
+    low, high : ndarray, shape (d,)
+
+    Examples
+    --------
+    >>> sum_of_two = Network([np.ones((1, 2))], [np.zeros(1)])
+    >>> of_clipped(sum_of_two, -np.ones(2), np.ones(2))([[5.0, 0.5], [-2.0, 0.0]]).ravel().tolist()
+    [1.5, -1.0]
+    """
+    eye = np.eye(network.dim_in)
+    inside = network.folded().after(np.hstack([eye, -eye]), low)
+    return Network(
+        [np.vstack([eye, eye]), *inside.weights],
+        [-np.concatenate([low, high]), *inside.biases],
+        inside.skip,
+    )

@@ -45,8 +45,8 @@ class Extremes:
                     known.update(map(self._place, X[values[:, j] == top[j]][: self.most]))
 
     def _place(self, x: FloatArray) -> bytes:
-        size = np.abs(x).max(initial=np.finfo(np.float64).tiny)
-        return bytes(np.rint(x * (self.steps / size)).astype(np.int16))
+        size = np.abs(x).max(initial=0.0) or 1.0
+        return bytes(np.rint(x / size * self.steps).astype(np.int16))
 
     def caps(self, least: int = 8) -> tuple[FloatArray, FloatArray]:
         """Ends that answers do not leave, (k,) each; infinite of what has none.

@@ -15,7 +15,7 @@ from revelu.tasks.extract.attempt import Attempt
 from revelu.tasks.extract.job import CertifyingJob
 from revelu.tasks.job import random_seeds
 
-_NO_NETWORK = {Why.CURVED, Why.DISCONTINUOUS, Why.STEPS, Why.CONTRADICTED, Why.LIMIT}
+NO_NETWORK = {Why.CURVED, Why.DISCONTINUOUS, Why.STEPS, Why.CONTRADICTED, Why.LIMIT}
 
 
 def caps_seen(job: CertifyingJob, noise: NoiseFloor, tried: Attempt) -> Link | None:
@@ -29,7 +29,7 @@ def caps_seen(job: CertifyingJob, noise: NoiseFloor, tried: Attempt) -> Link | N
     oracle = job.oracle
     is_open = tried.status in {Status.UNVERIFIED, Status.PARTIAL, Status.NOT_IN_CLASS}
     is_plain = not noise.link.saturates and oracle.told_link is None and noise.is_deterministic
-    if not (is_open and is_plain) or tried.why in _NO_NETWORK or oracle.tally.are_labels:
+    if not (is_open and is_plain) or tried.why in NO_NETWORK or oracle.tally.are_labels:
         return None
     link = NONE.within(*oracle.extremes.caps())
     return link if link.clips else None

@@ -62,6 +62,8 @@ class CertifyingJob(Job):
         Whether it was asked for contradictions.
     caps_tried : set of str
         Caps inside which a network was looked for.
+    has_sought_clip : bool
+        Whether it was asked for whether inputs are clipped.
     """
 
     checks: int
@@ -72,6 +74,7 @@ class CertifyingJob(Job):
     given: Examination | None = field(default=None, init=False)
     has_doubted: bool = field(default=False, init=False)
     caps_tried: set[str] = field(default_factory=set, init=False)
+    has_sought_clip: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
