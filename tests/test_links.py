@@ -1,6 +1,7 @@
 """Links: what undoes a head, how errors go through it, and that it is found by evidence alone."""
 
 import json
+import re
 
 import numpy as np
 import onnx
@@ -17,7 +18,7 @@ from revelu.cli.app import app
 from revelu.errors import InputError, TargetError
 from revelu.network import zoo
 from revelu.numerics.links import FORMS, NONE, Link
-from revelu.oracle import Oracle, Rounded, degrade, measure_noise
+from revelu.oracle import Headed, Oracle, Rounded, degrade, measure_noise
 from revelu.recovery import Status
 
 ALL = [Link.named(name) for name in FORMS] + [Link.named("logit*100"), Link.named("softmax*100")]
@@ -240,3 +241,54 @@ def test_the_command_line_takes_a_link_and_writes_a_head(tmp_path, monkeypatch):
         assert (done.exit_code == 2) is bool(said)
         assert said in done.stderr
     assert invoke("verify", "again.onnx", "served.onnx").exit_code == 0
+
+
+def test_samples_of_a_sigmoid_are_learned_as_logits(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    truth = zoo.random_network([4, 2, 1], seed=1)
+    X = np.random.default_rng(0).standard_normal((600, 4))
+    y = 1.0 / (1.0 + np.exp(-truth(X)[:, 0]))
+    X, y = X[(y > 1e-3) & (y < 0.999)], y[(y > 1e-3) & (y < 0.999)]
+    fresh = np.random.default_rng(1).standard_normal((500, 4))
+    chunks = lambda: [(X[:300], y[:300]), (X[300:], y[300:])]  # noqa: E731
+    for found in (revelu.learn(X, y, link="logit"), revelu.learn(chunks, link="logit")):
+        assert found.network is not None
+        assert str(found.link) == "logit"
+        assert np.abs(found.network(fresh) - truth(fresh)).max() < 1e-6
+    np.savez("samples.npz", X=X, y=y)
+    words = ["learn", "samples.npz", "--link", "logit", "-o", "found.npz", "--json"]
+    done = CliRunner().invoke(app, words)
+    assert json.loads(done.stdout)["link"] == "logit", done.stderr
+    np.savez("samples.npz", X=X, y=np.where(np.arange(len(y)) == 7, 1.0, y))
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 2
+    assert "row 7 answers 1" in done.stderr
+    for link, said in (("cloglog", "unknown link"), ("softmax", "all classes"), ("atanh*x", "*")):
+        with pytest.raises(InputError, match=re.escape(said)):
+            revelu.learn(X, y, link=link)
+
+
+def test_diagnoses_and_spans_take_a_link():
+    truth = zoo.random_network([6, 3, 1], seed=2)
+    target = behind(Link.named("logit"), truth)
+    found = revelu.diagnose(target, dim_in=6, link="logit")
+    assert found.fields()["link"] == "logit"
+    seen = revelu.recover_span(target, dim_in=6, link="logit")
+    assert seen.status is Status.RECOVERED
+    for task in (revelu.diagnose, revelu.recover_span):
+        with pytest.raises(InputError, match="unknown link"):
+            task(target, dim_in=6, link="probit")
+        with pytest.raises(InputError, match="answers lie between 0 and 1"):
+            task(truth, link="logit")
+
+
+def test_a_head_is_served():
+    truth = zoo.random_network([4, 3, 2], seed=2)
+    for link in (Link.named("logit*100"), Link.named("softmax")):
+        X = np.random.default_rng(0).standard_normal((20, 4))
+        np.testing.assert_allclose(degrade(truth, Headed(link))(X), behind(link, truth)(X))
+    with pytest.raises(InputError, match="of several outputs"):
+        degrade(zoo.random_network([4, 3, 1], seed=2), Headed(link))(X)
+    done = CliRunner().invoke(app, ["serve", "demo:digits", "--link", "probit"])
+    assert done.exit_code == 2
+    assert "unknown link" in done.stderr

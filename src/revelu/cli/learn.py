@@ -8,7 +8,7 @@ import typer
 from revelu.cli.command import Learning, command
 from revelu.cli.exit_codes import ExitCode
 from revelu.cli.networks import save_network
-from revelu.cli.options import Force, Outputs, optional
+from revelu.cli.options import Force, LinkName, Outputs, optional
 from revelu.report.summary import rows_of
 from revelu.status import Status
 
@@ -42,6 +42,7 @@ def learn(
     order: Annotated[
         str, typer.Option(help="auto, 1 (no more neurons than inputs) or 2 (more).")
     ] = "auto",
+    link: LinkName = "auto",
     halfspaces: Annotated[
         str | None,
         optional(
@@ -91,6 +92,7 @@ def learn(
             progress=learning.line,
             target=_columns(target),
             drop=_columns(drop),
+            link=link,
         )
     is_certified = recovery.status is Status.RECOVERED
     if recovery.network is not None:

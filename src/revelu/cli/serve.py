@@ -36,6 +36,10 @@ def serve(
         int | None, optional("Answer D significant digits.", "--round", metavar="D")
     ] = None,
     float32: Annotated[bool, flag("Take and answer float32.", "--float32")] = False,
+    link: Annotated[
+        str | None,
+        optional("Answer behind the head that LINK undoes, such as logit.", metavar="LINK"),
+    ] = None,
     labels: Annotated[bool, flag("Answer the class alone.", "--labels")] = False,
     noise: Annotated[
         float | None, optional("Add noise of this standard deviation.", metavar="S")
@@ -72,7 +76,7 @@ def serve(
         name = model.removeprefix("demo:") if model.startswith("demo:") else Path(model).stem
         is_single = float32 or getattr(target, "datatype", "FP64") == "FP32"
         server = ModelServer(
-            degrade(target, *_degradations(round_, float32, labels, noise, seed)),
+            degrade(target, *_degradations(link, round_, float32, labels, noise, seed)),
             target.dim_in,
             name,
             datatype="FP32" if is_single else "FP64",
@@ -86,12 +90,19 @@ def serve(
 
 
 def _degradations(
-    digits: int | None, float32: bool, labels: bool, noise: float | None, seed: int
+    link: str | None,
+    digits: int | None,
+    float32: bool,
+    labels: bool,
+    noise: float | None,
+    seed: int,
 ) -> list["Degradation"]:
     """What a defender would do, in the order in which a server would."""
-    from revelu.oracle import Float32, Labels, Noisy, Rounded
+    from revelu.numerics.links import Link
+    from revelu.oracle import Float32, Headed, Labels, Noisy, Rounded
 
     steps: list[Degradation] = []
+    steps += [Headed(Link.named(link))] if link is not None else []
     steps += [Noisy(noise, seed)] if noise is not None else []
     steps += [Float32()] if float32 else []
     steps += [Rounded(digits)] if digits is not None else []

@@ -132,6 +132,7 @@ class Link:
         By which the head is multiplied: 100 of per cent.
     low, high : float or ndarray, shape (k,)
         Answers over the scale outside of these have no digits: the target is saturated there.
+        Without a head they are caps, which answers do not leave.
     """
 
     name: str = "none"
@@ -171,6 +172,18 @@ class Link:
     def has_head(self) -> bool:
         """Whether anything stands between the network and its answers."""
         return self.name != "none"
+
+    @property
+    def clips(self) -> bool:
+        """Whether answers are the network's own but for caps, at which they say nothing."""
+        return not self.has_head and bool(
+            np.isfinite(self.low).any() | np.isfinite(self.high).any()
+        )
+
+    @property
+    def saturates(self) -> bool:
+        """Whether some answers say nothing of what is behind them."""
+        return self.has_head or self.clips
 
     @property
     def overflows(self) -> bool:
@@ -220,14 +233,17 @@ class Link:
         U = Y / self.scale
         with np.errstate(divide="ignore", invalid="ignore"):
             Z = self.form.inverse(U)
-        return np.where(np.isfinite(Z) & (self.low <= U) & (self.high >= U), Z, np.nan)
+        inside = (self.low <= U) & (self.high >= U)
+        if self.clips:
+            inside = (self.low < U) & (self.high > U)
+        return np.where(np.isfinite(Z) & inside, Z, np.nan)
 
     def inverse(self, Y: FloatArray) -> FloatArray:
         """Undo the head, (n, k) -> (n, k), or (n, k - 1) of a contrast.
 
         A row with an answer that has no digits is infinite: the target is saturated there.
         """
-        if not self.has_head:
+        if not (self.has_head or self.clips):
             return Y
         Z = self.each(Y)
         Z = Z[:, :-1] - Z[:, -1:] if self.contrast else Z
@@ -247,6 +263,8 @@ class Link:
 
     def head(self, Z: FloatArray) -> FloatArray:
         """What the target answers where the network gives ``Z``; of a contrast one column more."""
+        if self.clips:
+            return np.clip(Z, self.low, self.high)
         if not self.contrast:
             return np.asarray(self.scale * self.form.head(Z))
         full = np.column_stack([Z, np.zeros(len(Z))])

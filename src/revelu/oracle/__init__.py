@@ -5,6 +5,7 @@ from revelu.oracle.checks import checked_inputs
 from revelu.oracle.degradations import (
     Degradation,
     Float32,
+    Headed,
     InFloat32,
     Labels,
     Noisy,
@@ -28,6 +29,7 @@ __all__ = [
     "Degradation",
     "Domain",
     "Float32",
+    "Headed",
     "InFloat32",
     "Journal",
     "Labels",

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from revelu.errors import InputError
 from revelu.network import Network
+from revelu.numerics.links import Link
 from revelu.oracle.arguments import whole_number
 from revelu.oracle.checks import as_columns
 from revelu.oracle.log_ratios import are_probabilities, softmax
@@ -87,6 +88,24 @@ class DegradedTarget:
         asked = self.degradation.degrade_query(np.asarray(X, dtype=np.float64))
         answer = as_columns("the degraded target", self.ask(asked), len(asked))
         return self.degradation.degrade_answer(answer)
+
+
+@dataclass(frozen=True)
+class Headed(Degradation):
+    """Answers behind the head that a link undoes, as probabilities of logits.
+
+    Attributes
+    ----------
+    link : Link
+    """
+
+    link: Link
+
+    def degrade_answer(self, Y: FloatArray) -> FloatArray:
+        """Return the answers of a network that gives ``Y (n, k)``."""
+        if self.link.contrast and Y.shape[1] < 2:
+            raise InputError(f"link {self.link} is of several outputs, and the model has one")
+        return self.link.answers(Y)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import numpy as np
 
 from revelu.numerics.links import NONE, Link
 from revelu.oracle.log_ratios import SMALLEST, SMALLEST_DIFFERENCE, smallest_with_digits
-from revelu.oracle.numbers import Numbers
+from revelu.oracle.numbers import Numbers, read_numbers
 from revelu.oracle.oracle import Oracle
 from revelu.types import FloatArray
 
@@ -23,15 +23,18 @@ class LinkSearch:
 
     Attributes
     ----------
-    steps : tuple of float
-        Distances of neighbouring points, as multiples of one at which a head curves by some fifty
-        errors of an answer, relative to N(0, I), in the order in which they are asked, as long as
-        none is told.  Short rows meet no kink where neurons are many, and long ones show heads
-        that curve little.
+    first : float
+        Distance of neighbouring points, as a multiple of one at which a head curves by some fifty
+        errors of an answer, relative to N(0, I).
+    factor : float
+        By which later rows are shorter where a kink lies in most, and longer where hardly any
+        tells one link from another.
+    most : int
+        Distances that are tried, as long as no link is told: 200 queries.
     shows : float
         Those fifty errors: second differences are the square of a step, relative to what varies.
     longest : float
-        No step is longer than this before those multiples.
+        The first distance is no longer than so many of those multiples.
     n_places : int
         Rows of points of each step.
     n_points : int
@@ -45,12 +48,12 @@ class LinkSearch:
         Errors by which a row may be off a line: what is farther off is so for a kink or another
         head, and says no more than this (six are exceeded once in five hundred million).
     lead : float
-        Rows that say nothing are as if they were off: a link gains nothing by hiding them.  By
-        as many log-likelihoods a link must lead over the answers as they are: what four rows
-        say that are straight behind it alone.
+        Rows that say nothing are as far off as the answers as they are: a link gains nothing by
+        hiding them.  By as many log-likelihoods a link must lead over those: what four rows say
+        that are straight behind it alone.
     wrong : float
         Share of the rows straight behind a link of which others are that are not, and are so
-        behind another one: by chance, as a kink that undoes a curve, they are few.
+        behind another one: by chance, as a kink that undoes a curve, one is, or a few of many.
     kinked : float
         Share of short rows that may have a kink: of two layers of 64 neurons a sixth have.
     alike : float
@@ -58,7 +61,9 @@ class LinkSearch:
         one in a hundred.
     """
 
-    steps: tuple[float, ...] = (3.0, 1.0, 10.0)
+    first: float = 3.0
+    factor: float = 3.0
+    most: int = 5
     shows: float = 50.0
     longest: float = 0.05
     n_places: int = 8
@@ -73,8 +78,10 @@ class LinkSearch:
 
     def find(
         self, oracle: Oracle, rng: np.random.Generator, rows: FloatArray, numbers: Numbers
-    ) -> Link:
+    ) -> tuple[Link, Numbers]:
         """Return the link behind which answers are piecewise affine; none where it is not told.
+
+        And what the answers are, of which more may have been asked.
 
         Parameters
         ----------
@@ -86,28 +93,39 @@ class LinkSearch:
         Y = rows.reshape(-1, rows.shape[2])
         by_sum = _by_sum(Y, numbers)
         if by_sum is not None:
-            return by_sum
+            return by_sum, numbers
         links = _by_range(Y)
         if len(links) == 1:
-            return links[0]
-        if (rows == rows[:, :1]).all(axis=(1, 2)).mean() > 0.5:
-            return links[0]  # steps, which are steps behind any link
+            return links[0], numbers
+        if numbers.grid is None and (rows == rows[:, :1]).all(axis=(1, 2)).mean() > 0.5:
+            return links[0], numbers  # steps, which are steps behind any link
         chosen = self._chosen(links, [rows], numbers)
         # The digits of float64 show how heads curve between neighbours, if they do at all.
         if chosen is not None or numbers.law == "float64":
-            return chosen or links[0]
-        asked, unit = [rows], self._step(Y, numbers)
-        for step in self.steps:
-            if (more := self._asked(oracle, rng, step * unit)) is None:
+            return chosen or links[0], numbers
+        asked, step = [rows], self.first * self._step(Y, numbers)
+        for _ in range(self.most):
+            if (more := self._asked(oracle, rng, step)) is None:
                 break
             asked.append(more)
-            links = _by_range(np.concatenate([part.reshape(-1, Y.shape[1]) for part in asked]))
+            Y = np.concatenate([part.reshape(-1, Y.shape[1]) for part in asked])
+            numbers, links = _read_again(numbers, Y), _by_range(Y)
             if len(links) == 1:
-                return links[0]
+                break
             chosen = self._chosen(links, asked, numbers)
             if chosen is not None:
-                return chosen
-        return links[0]
+                return chosen, numbers
+            step *= self._longer(links, more, numbers)
+        return links[0], numbers
+
+    def _longer(self, links: Sequence[Link], rows: FloatArray, numbers: Numbers) -> float:
+        """By how much longer the next rows are to be than these."""
+        ratio = np.array([self._off(link, rows, numbers) for link in links])
+        straight = ratio < self.beyond
+        if (straight.any(axis=0)).mean() < 0.5:
+            return 1.0 / self.factor
+        told = (straight.any(axis=0) & (ratio >= self.beyond).any(axis=0)).mean()
+        return 1.0 if told >= 0.25 else self.factor
 
     def _step(self, Y: FloatArray, numbers: Numbers) -> float:
         """The shortest distance of neighbouring points, by the errors of answers ``Y (n, k)``."""
@@ -138,15 +156,17 @@ class LinkSearch:
         """The link that explains the rows best; None where they do not tell."""
         off = [[self._off(link, rows, numbers) for rows in asked] for link in links]
         ratio = np.array([np.concatenate(parts) for parts in off])
-        told = np.where(np.isnan(ratio), self.beyond, ratio)
+        plain = np.where(np.isnan(ratio[0]), self.beyond, ratio[0])
+        told = np.where(np.isnan(ratio), plain, ratio)
         likelihood, straight = -0.5 * (told**2).sum(axis=1), ratio < self.beyond
         # A row with a kink is straight behind no link, and one without behind the right one.
         others = (straight.any(axis=0) & (ratio >= self.beyond)).sum(axis=1)
-        likelihood[1:][others[1:] > self.wrong * straight[1:].sum(axis=1)] = -np.inf
+        is_wrong = others > np.maximum(1.0, self.wrong * straight.sum(axis=1))
+        likelihood[1:][is_wrong[1:]] = -np.inf
         # The first rows are short: few have a kink.
         kinked = np.array([np.mean(parts[0] >= self.beyond) for parts in off])
         likelihood[1:][kinked[1:] > self.kinked] = -np.inf
-        if likelihood[0] - likelihood[1:].max() > self.lead:
+        if likelihood[0] - likelihood[1:].max() > self.lead and not is_wrong[0]:
             return links[0]
         if likelihood.max() - likelihood[0] <= self.lead:
             return None
@@ -174,6 +194,14 @@ class LinkSearch:
             ratio = (np.abs(off) / error).max(axis=(1, 2))
             moves = (np.ptp(Z, axis=1) > self.told * error.max(axis=1)).any(axis=1)
         return np.where(np.isfinite(ratio) & moves, np.minimum(ratio, self.beyond), np.nan)
+
+
+def _read_again(numbers: Numbers, Y: FloatArray) -> Numbers:
+    """What rounded answers are: few do not tell decimal places from significant digits."""
+    if numbers.grid is None:
+        return numbers
+    again = read_numbers(Y[np.isfinite(Y).all(axis=1)])
+    return numbers if again.grid is None else again
 
 
 def _by_sum(Y: FloatArray, numbers: Numbers) -> Link | None:

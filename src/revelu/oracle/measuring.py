@@ -40,8 +40,8 @@ def measure_noise(
     one, 20 of them are asked in another, and eight of these alone, 232 queries in all.  From then
     on the oracle asks no larger batch, whose errors nobody has measured.
     Where the answers are behind a head, as probabilities are, the oracle is switched to what is
-    behind it, and the floor is that of the latter; where ranges leave that open, 120 more are
-    asked.  Where answers are decimals of float32 numbers, it is switched to those numbers.
+    behind it, and the floor is that of the latter; where ranges leave that open, up to 200 more
+    are asked.  Where answers are decimals of float32 numbers, it is switched to those numbers.
 
     Parameters
     ----------
@@ -70,7 +70,10 @@ def measure_noise(
     company = Company(oracle, numbers, repeats)
     of_labels = answered.shape[1] == 1 and are_labels(answered)
     by_batch = _decided_by_batch(company, stencils, first, oracle.box)
-    link = NONE if of_labels else _link(oracle, links, rng, stencils.grouped(answered), numbers)
+    link = NONE
+    if not of_labels:
+        link, numbers = _link(oracle, links, rng, stencils.grouped(answered), numbers)
+        first = replace(first, numbers=numbers)
     oracle.takes_infinite = link.overflows
     if not (_fit(answered).all() or link.overflows):
         _refuse_sizes(oracle.name, first.X, answered)
@@ -203,8 +206,11 @@ def _link(
     rng: np.random.Generator,
     rows: FloatArray,
     numbers: Numbers,
-) -> Link:
-    """The link that was named, if such answers can be behind it, or else the one that is found."""
+) -> tuple[Link, Numbers]:
+    """The link that was named, if such answers can be behind it, or else the one that is found.
+
+    And what the answers are, of which more may have been asked.
+    """
     told = oracle.told_link
     if told is None:
         with oracle.as_answered():
@@ -222,7 +228,7 @@ def _link(
             f"link {told}: answers lie between {low:g} and {high:g}, and {oracle.name} has "
             f"answered {wrong:g}"
         )
-    return told
+    return told, numbers
 
 
 def _least_behind(link: Link, numbers: Numbers) -> float:

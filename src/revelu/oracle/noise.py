@@ -135,15 +135,16 @@ class NoiseFloor:
     def compares_answers(self) -> bool:
         """Whether networks are held against the answers themselves, by their heads.
 
-        Where answers are coarse, what is behind a link has no error of one size.
+        Where answers are coarse, what is behind a link has no error of one size; and what is
+        clipped answers its caps.
         """
-        return self.differs_by_answer
+        return self.differs_by_answer or self.link.clips
 
     @property
     def of_answers(self) -> "NoiseFloor":
         """The floor of the answers themselves where those are compared; else this one."""
-        if not self.compares_answers:
-            return self
+        if not self.differs_by_answer:
+            return replace(self, link=NONE) if self.link.clips else self
         if self.drawn_anew is None:
             sizes = np.where(self.sizes > 0.0, self.sizes, 1.0)
             nu, own = self.numbers.error(sizes) / sizes, np.zeros(len(sizes))

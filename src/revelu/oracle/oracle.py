@@ -18,6 +18,7 @@ from revelu.oracle.arguments import is_interval, is_positive, whole_number
 from revelu.oracle.asking import Answer, ask_batches, ask_one, naming_failures, request_sizes
 from revelu.oracle.checks import checked_answer, checked_inputs
 from revelu.oracle.domain import Domain
+from revelu.oracle.extremes import Extremes
 from revelu.oracle.journal import Journal
 from revelu.oracle.labels import ClassNames, LabelTally
 from revelu.oracle.ledger import PHASES, Ledger
@@ -92,6 +93,8 @@ class Oracle:
         counts too, were sent.
     tally : LabelTally
         Of all answers, as the target gave them: whether they are labels.
+    extremes : Extremes
+        Of all answers: whether caps show.
     check_requests : int
         That a certificate's checks may take; 0.99^390 < 0.02 miss a model of one in a hundred.
     rows_a_request : int or None
@@ -160,6 +163,7 @@ class Oracle:
         self._dim_out: int | None = None
         self._inside: FloatArray | None = None
         self.tally, self.names = LabelTally(), ClassNames(classes)
+        self.extremes = Extremes()
         self._counts = dict.fromkeys(PHASES, 0)
         self._n_rounds = self.n_answered = 0
         self._phase = "recover"
@@ -464,7 +468,9 @@ class Oracle:
         Y = np.concatenate([answer for answer in answers if answer is not None])
         Y = self.names.numbers(Y)
         self.tally.add(Y)
-        return self.as_taken(nearest_float32(Y) if self.takes_float32 else Y)
+        Y = nearest_float32(Y) if self.takes_float32 else Y
+        self.extremes.add(X, Y)
+        return self.as_taken(Y)
 
     def as_taken(self, Y: FloatArray) -> FloatArray:
         """What is given for answers ``(n, k)``: what is behind the link."""

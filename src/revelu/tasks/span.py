@@ -44,6 +44,7 @@ def recover_span(
     trust: bool = False,
     max_seconds: float | None = None,
     domain: Domain | None = None,
+    link: str = "auto",
 ) -> SpanRecovery:
     """Recover the row span of the first layer of a network of any depth and activation.
 
@@ -58,7 +59,7 @@ def recover_span(
         Width of the first layer, or more; ``at_once`` alone needs it.
     checks : int
         Fresh inputs that are moved inside the null space, two queries each.
-    target, budget, seed, executor, progress, dim_in, trust, max_seconds, domain
+    target, budget, seed, executor, progress, dim_in, trust, max_seconds, domain, link
         As of :func:`revelu.extract`.
 
     Returns
@@ -100,6 +101,7 @@ def recover_span(
         executor=executor,
         max_seconds=max_seconds,
         domain=domain,
+        link=link,
     )
     job = _Job(oracle, seed, progress, "span", "span", whole_number("checks", checks, 1))
     found = job.ended(job.from_labels() if labels else job.from_numbers(method, neurons))

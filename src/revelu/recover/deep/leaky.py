@@ -406,4 +406,4 @@ class Leaky(Method):
     def obstacle(self, oracle: Oracle, noise: NoiseFloor) -> str:
         """Log-ratios end where a probability has no digits, and it asks far out."""
         del noise
-        return "of probabilities, layers cannot be undone" if oracle.link.has_head else ""
+        return "of probabilities, layers cannot be undone" if oracle.link.saturates else ""

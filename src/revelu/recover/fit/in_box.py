@@ -46,7 +46,7 @@ class FitInBox(FitSearch):
         self.inside = OracleInBox(self.oracle, self.how.cube.bound)
         self.inside.dim_out = len(self.noise.unit)
         self.oracle = cast("Oracle", self.inside)
-        if self.oracle.link.has_head:
+        if self.oracle.link.saturates:
             self.how = self.how.within(Answered(self._answers, self.how.cube))
         self.method = replace(self.method, from_lines=self.how)
 

@@ -96,7 +96,7 @@ class FitSearch(Asking):
     obstacles: list[str] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
-        if self.oracle.link.has_head:
+        if self.oracle.link.saturates:
             from_lines = self.method.from_lines.within(Answered(self._answers))
             if self.noise.differs_by_answer:
                 equations = self.method.line_equations_behind_head

@@ -8,6 +8,7 @@ import numpy as np
 from revelu.errors import LimitReachedError, SaturatedError
 from revelu.network import Network, add_networks, simplify
 from revelu.oracle import NoiseFloor, Oracle
+from revelu.probe.answered import Answered
 from revelu.probe.answered import reach as answered_reach
 from revelu.probe.kinks import find_kinks
 from revelu.probe.line import Line, random_line
@@ -109,7 +110,10 @@ def scan_line(
 
 
 def _scan_random_line(oracle: Oracle, noise: NoiseFloor, rng: np.random.Generator) -> LineScan:
-    line = random_line(rng, oracle.dim_in)
+    if oracle.link.saturates:
+        line = Answered(oracle).line(rng, oracle.dim_in)
+    else:
+        line = random_line(rng, oracle.dim_in)
     interval = reach(oracle, line)
     scan = find_kinks(oracle, line, float(noise.nu.max()), noise.scale, rng, interval)
     return scan.without_faint_kinks(noise.faint_slope)
@@ -153,6 +157,8 @@ def add_line(
     answer_nu = float(noise.nu.max())
     target, aimed = Residual(oracle, network), through is not None
     nu, interval = max(noise.faint, answer_nu), reach(oracle, line)
+    if interval[0] == interval[1]:
+        return network, 1  # the target is saturated there
     try:
         scan = find_kinks(target, line, nu, noise.scale, rng, interval, through=aimed)
         scan = scan.without_faint_kinks(noise.faint_slope)
@@ -182,4 +188,4 @@ def _is_worse(new: Network, old: Network, X: FloatArray, Y: FloatArray, noise: N
 
 def reach(oracle: Oracle, line: Line) -> tuple[float, float]:
     """How far along a line the target answers, each way: for ever, but for log-ratios."""
-    return answered_reach(oracle, line) if oracle.link.has_head else (-np.inf, np.inf)
+    return answered_reach(oracle, line) if oracle.link.saturates else (-np.inf, np.inf)

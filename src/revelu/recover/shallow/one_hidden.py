@@ -155,7 +155,7 @@ class LineSearch(Search):
         """
         method = self.method
         if self.n_repairs == (
-            method.max_with_short_lines if self.noise.link.has_head else method.max_lines
+            method.max_with_short_lines if self.noise.link.saturates else method.max_lines
         ):
             return None
         self.n_repairs += 1
@@ -168,7 +168,7 @@ class LineSearch(Search):
             if self._sharpens(seen):
                 return self._candidate(Why.EXPLAINED)
             self.tell("looking for missing neurons")
-            if self.noise.link.has_head:
+            if self.noise.link.saturates:
                 self._add_short_lines(np.vstack([seen.worst, seen.X]))
             else:
                 self._add_line(seen.worst)

@@ -91,6 +91,8 @@ def _fit(
         n = min(max(1, len(rows)), max_rows - len(rows), room)
         gains = _gains(inputs, on, scaled, left, grams)
         gains[rows] = 0.0
+        if rest.size <= F.shape[1]:
+            break  # where lines end, few answers are left
         noise = float((left**2).sum()) / (rest.size - F.shape[1])
         # p unknowns explain p times the noise by chance, up to the deviation of chi squared.
         worse = np.flatnonzero(gains > (p + sigmas * np.sqrt(2.0 * p)) * noise)

@@ -61,6 +61,7 @@ def diagnose(
     trust: bool = False,
     max_seconds: float | None = None,
     domain: Domain | None = None,
+    link: str = "auto",
 ) -> Diagnosis:
     """Measure which assumptions of the theorems hold of a target.
 
@@ -72,7 +73,7 @@ def diagnose(
     perturb : float, optional
         Add a uniform number of ``[-perturb, perturb]`` to each weight, and say what that
         does; only where the weights are known.
-    budget, seed, executor, progress, dim_in, trust, max_seconds, domain
+    budget, seed, executor, progress, dim_in, trust, max_seconds, domain, link
         As of :func:`revelu.extract`.
 
     Returns
@@ -102,6 +103,7 @@ def diagnose(
         executor=executor,
         max_seconds=max_seconds,
         domain=domain,
+        link=link,
     )
     network = _weights(target)
     if network is not None:

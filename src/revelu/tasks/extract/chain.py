@@ -7,15 +7,20 @@ from itertools import pairwise
 
 import numpy as np
 
+from revelu.network.caps import of_clipped
 from revelu.numerics.interruption import at_most
 from revelu.oracle import NoiseFloor
 from revelu.recover.method import Candidate, Law, Method, Why
 from revelu.recover.paid import NOTHING
-from revelu.recover.table import AFTER
+from revelu.recover.table import AFTER, select_methods
 from revelu.recovery import Recovery, Status
 from revelu.tasks.extract.attempt import Attempt, attempt, settled
+from revelu.tasks.extract.caps import capped, caps_seen, in_words, inside
 from revelu.tasks.extract.claims import doubt_about, doubt_about_class, is_smooth
+from revelu.tasks.extract.clipped_inputs import ClippedInputs, in_box, may_be_clipped
+from revelu.tasks.extract.clipped_inputs import in_words as in_words_of_inputs
 from revelu.tasks.extract.job import CertifyingJob
+from revelu.tasks.job import Refusal, random_seeds
 from revelu.tasks.units import layer_in_units
 
 log = logging.getLogger(__name__)
@@ -148,6 +153,10 @@ def _run(
         tried = attempt(job, noise, method, phase, paid)
         attempts.append(tried)
         paid = tried.candidate.paid | paid
+        whole = _with_caps(job, noise, tried, phase, worth)
+        whole = whole or _of_clipped_inputs(job, noise, tried, phase, worth)
+        if whole is not None:
+            return [*attempts, whole]
         # Answers that have turned out to be labels have no slopes to go by.
         is_over = job.oracle.tally.are_labels or tried.differs_at_rows_alone
         is_over |= tried.status is Status.NOT_DETERMINISTIC
@@ -158,6 +167,58 @@ def _run(
         if method is not None:
             log.info("%s after %s: %s", method.name, tried.method.name, _reason(tried))
     return attempts
+
+
+def _with_caps(
+    job: CertifyingJob, noise: NoiseFloor, tried: Attempt, phase: str, worth: Worth
+) -> Attempt | None:
+    """What was found with the caps on that answers show, or what its method finds inside them.
+
+    A method for more layers is not run again: it finds many caps by itself, and takes regions for
+    some where all neurons of a layer are off.
+    """
+    link = caps_seen(job, noise, tried)
+    if link is None:
+        return None
+    whole = capped(job, noise, link, tried)
+    if whole is None and tried.method.hidden == (1, 1) and job.caps_are_new(in_words(link)):
+        log.info("%s", in_words(link))
+        with inside(job, link):
+            found = _run(job, replace(noise, link=link), (tried.method,), phase, worth)
+        whole = capped(job, noise, link, found[-1])
+    return whole
+
+
+def _of_clipped_inputs(
+    job: CertifyingJob, noise: NoiseFloor, tried: Attempt, phase: str, worth: Worth
+) -> Attempt | None:
+    """What is found where inputs are not clipped, behind the layer that clips them, certified."""
+    oracle = job.oracle
+    if not may_be_clipped(job, noise, tried):
+        return None
+    job.has_sought_clip = True
+    with oracle.phase(phase):
+        rng = np.random.default_rng(random_seeds("clip", job.seed))
+        ends = ClippedInputs().find(oracle, noise, rng)
+    if ends is None:
+        return None
+    log.info("%s", in_words_of_inputs(ends))
+    with in_box(job, ends):
+        inside_box = job.measure_noise(job.new_seed())
+        if isinstance(inside_box, Refusal):
+            return None
+        found = _run(job, inside_box, select_methods(inside_box, oracle), phase, worth)[-1]
+    network = found.candidate.network
+    if found.status is not Status.RECOVERED or network is None:
+        return None
+    low, high = (np.full(oracle.dim_in, end) for end in ends)
+    whole = of_clipped(network.to_dense(), low, high)
+    verdict = job.verify(whole, noise)
+    if verdict.status is not Status.RECOVERED:
+        return None
+    notes = (*found.candidate.notes, in_words_of_inputs(ends))
+    said = replace(found.candidate, network=whole, layers=(), notes=notes)
+    return replace(found, candidate=said, status=verdict.status, certificate=verdict.certificate)
 
 
 def _next(known: Mapping[str, Method], tried: Attempt) -> Method | None:

@@ -60,6 +60,10 @@ class CertifyingJob(Job):
         The answers at those.
     has_doubted : bool
         Whether it was asked for contradictions.
+    caps_tried : set of str
+        Caps inside which a network was looked for.
+    has_sought_clip : bool
+        Whether it was asked for whether inputs are clipped.
     """
 
     checks: int
@@ -69,6 +73,8 @@ class CertifyingJob(Job):
     earlier: list[Examination] = field(default_factory=list, init=False)
     given: Examination | None = field(default=None, init=False)
     has_doubted: bool = field(default=False, init=False)
+    caps_tried: set[str] = field(default_factory=set, init=False)
+    has_sought_clip: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -92,6 +98,12 @@ class CertifyingJob(Job):
     def rows_a_request(self) -> int:
         """Rows of a request, on average: the checks are spread over as many as the pace allows."""
         return -(-self.checks // self.oracle.check_requests)
+
+    def caps_are_new(self, said: str) -> bool:
+        """Whether no network was looked for inside caps; from now on one was."""
+        is_new = said not in self.caps_tried
+        self.caps_tried.add(said)
+        return is_new
 
     def verify(self, network: Network, noise: NoiseFloor) -> Verdict:
         """Certify by fresh queries; a first look decides whether all are worth asking.

@@ -15,6 +15,7 @@ from revelu.errors import InputError
 from revelu.formats.samples import find_shards
 from revelu.network import Network
 from revelu.numerics.gaussianity import Law, measure_law
+from revelu.numerics.links import Link
 from revelu.oracle import whole_number
 from revelu.probe.streams import Chunk, Mapped
 from revelu.recover.fit.hermite import GaussianSamples, Hermite
@@ -22,10 +23,11 @@ from revelu.recover.fit.learned import Learned
 from revelu.recovery import Recovery
 from revelu.tasks.job import check_progress
 from revelu.tasks.learn.classes import learn_classes, n_classes
+from revelu.tasks.learn.linked import Behind, named_link, undone
 from revelu.tasks.learn.samples import Drawn, counted, gather
 from revelu.tasks.learn.verdict import Verdict, cut_short
 from revelu.tasks.notebook import listener
-from revelu.tasks.partial import keep_partial
+from revelu.tasks.partial import keep_partial, partial_of
 from revelu.tasks.progress import Listener, teller
 from revelu.types import FloatArray
 
@@ -49,6 +51,7 @@ def learn(
     progress: Listener | None = None,
     target: str | Sequence[str] = (),
     drop: str | Sequence[str] = (),
+    link: str = "auto",
 ) -> Recovery:
     """Recover a network with one hidden layer and one output from samples alone.
 
@@ -78,6 +81,10 @@ def learn(
     target, drop : str or sequence of str
         Of tables in files: the columns of answers, ``"y"`` where not given, and those that are
         neither answers nor inputs; by name or by number from 0.
+    link : str
+        What undoes the head that answers are behind, as of :func:`revelu.extract`: ``logit`` of
+        probabilities of one class, which all lie between 0 and 1.  ``auto`` takes those of all
+        classes for such, and other answers as they are.
 
     Returns
     -------
@@ -113,6 +120,7 @@ def learn(
     """
     if str(order) not in ORDERS:
         raise InputError(f"unknown order {order!r}; known: {', '.join(ORDERS)}")
+    named = named_link(link)
     seed = whole_number("seed", seed, 0)
     if n_neurons is not None:
         n_neurons = whole_number("n_neurons", n_neurons, 1)
@@ -140,9 +148,27 @@ def learn(
         raise InputError("target and drop are for samples in files")
     else:
         first = y
-    if first is not None and (k := n_classes(first)):
+    k = n_classes(first) if first is not None else 0
+    if named is not None and named.name == "softmax" and not k:
+        raise InputError(f"link {named}: these are not probabilities of all classes")
+    if k and (named is None or named.name == "softmax"):
         return learn_classes(X, y, shards, k, one)
-    return one(X, y)
+    if named is None or not named.has_head:
+        return one(X, y)
+    behind = partial(_behind, link=named)
+    try:
+        if y is None and callable(X):
+            return behind(one(Behind(X, named), None))
+        return behind(one(X, y if y is None else undone(y, named)))
+    except KeyboardInterrupt as error:
+        if isinstance(partial_result := partial_of(error), Recovery):
+            keep_partial(error, behind(partial_result))
+        raise
+
+
+def _behind(found: Recovery, link: Link) -> Recovery:
+    """Say of what was learned that it is behind a link."""
+    return replace(found, link=link, warnings=(link.said("learned"), *found.warnings))
 
 
 def _names(given: str | Sequence[str]) -> Sequence[str]:

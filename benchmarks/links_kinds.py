@@ -1,0 +1,305 @@
+"""Models behind heads as people have them, clips, and heads that are none of those that are known.
+
+    python benchmarks/links_kinds.py --results runs.jsonl            print the tables
+    python benchmarks/links_kinds.py --results runs.jsonl --write    and keep them
+
+Fitted models of six data sets (scikit-learn, torch), a sigmoid in float32 behind JSON of few
+decimals, networks whose answers or inputs are clipped, and functions with heads that are no link.
+"""
+
+import argparse
+import json
+import platform
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from page import keep, record, records
+from scipy.special import erf, expit
+from sklearn import datasets
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.neural_network import MLPClassifier, MLPRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import revelu
+from revelu.types import FloatArray
+
+FIRST_SEED = 7_800_000
+MAX_SECONDS = 60.0
+ODD_SECONDS, ODD_QUERIES, ODD_CHECKS = 4.0, 4_000, 500
+N_POINTS = 20_000
+SETS = ("breast_cancer", "wine", "iris", "digits", "diabetes", "drawn")
+CAPS = {"0.2%": (0.0, 0.998), "5%": (0.0, 0.95), "floor 30%": (0.3, 1.0), "both 10%": (0.1, 0.9)}
+ENDS = (1.0, 2.0, 3.0)
+
+Target = Callable[[FloatArray], FloatArray]
+
+
+@dataclass(frozen=True)
+class Run:
+    """One target's outcome: ``wrong`` is one that is certified and is not the target."""
+
+    status: str
+    queries: int
+    error: float
+    seconds: float
+    right: bool
+    wrong: bool = False
+
+
+def samples(name: str, seed: int) -> tuple[FloatArray, FloatArray]:
+    """Inputs of a data set, and one of two classes each."""
+    if name == "drawn":
+        return datasets.make_classification(600, 12, n_informative=6, random_state=seed)
+    X, y = getattr(datasets, f"load_{name}")(return_X_y=True)
+    two = {"digits": y % 2, "diabetes": y > np.median(y), "breast_cancer": y}
+    return X, np.asarray(two.get(name, y == 1), dtype=np.int64)
+
+
+def classifier(name: str, k: int, seed: int) -> Run:
+    """A pipeline of two classes, of which one is asked for."""
+    X, y = samples(name, seed)
+    mlp = MLPClassifier((k,), max_iter=300, random_state=seed)
+    model = make_pipeline(StandardScaler(), mlp).fit(X, y)
+    domain = revelu.Domain.like(X)
+    return extracted(lambda Z: model.predict_proba(Z)[:, 1], X, seed, 1e-6, domain=domain)
+
+
+def regressor(k: int, seed: int) -> Run:
+    """A regressor of logarithms, of values of 1e5 and more."""
+    X, y = datasets.load_diabetes(return_X_y=True)
+    mlp = MLPRegressor(hidden_layer_sizes=(k,), max_iter=500, random_state=seed)
+    inner = make_pipeline(StandardScaler(), mlp)
+    model = TransformedTargetRegressor(inner, func=np.log1p, inverse_func=np.expm1)
+    model.fit(X, 1e5 * y)
+    return extracted(model.predict, X, seed, 1e-6, domain=revelu.Domain.like(X))
+
+
+def module(name: str, k: int, seed: int) -> Run:
+    """A module of torch, trained by binary cross-entropy, in float32."""
+    torch.set_num_threads(1)
+    torch.manual_seed(seed)
+    X, y = samples(name, seed)
+    X = (X - X.mean(axis=0)) / np.where(X.std(axis=0) > 0, X.std(axis=0), 1.0)
+    inputs = torch.tensor(X, dtype=torch.float32)
+    wanted = torch.tensor(y, dtype=torch.float32)[:, None]
+    net = torch.nn.Sequential(
+        torch.nn.Linear(X.shape[1], k), torch.nn.ReLU(), torch.nn.Linear(k, 1)
+    )
+    adam = torch.optim.Adam(net.parameters(), 1e-2)
+    for _ in range(100):
+        adam.zero_grad()
+        torch.nn.functional.binary_cross_entropy_with_logits(net(inputs), wanted).backward()
+        adam.step()
+
+    def target(Z: FloatArray) -> FloatArray:
+        with torch.no_grad():
+            return torch.sigmoid(net(torch.tensor(Z, dtype=torch.float32))).numpy()
+
+    return extracted(target, X, seed, 1e-5)
+
+
+def behind_json(places: int, seed: int) -> Target:
+    """A sigmoid in float32 of one output, as a server writes it: so many decimals."""
+    network = revelu.zoo.random_network([8, 12, 1], seed=seed)
+    layers = [
+        (W.T.astype(np.float32), b.astype(np.float32))
+        for W, b in zip(network.weights, network.biases, strict=True)
+    ]
+
+    def target(X: FloatArray) -> FloatArray:
+        H = X.astype(np.float32)
+        for i, (W, b) in enumerate(layers):
+            H = (np.maximum(H, np.float32(0)) if i else H) @ W + b
+        return np.array(json.loads(json.dumps([[round(float(p), places)] for p in expit(H)[:, 0]])))
+
+    return target
+
+
+def served(places: int, seed: int) -> Run:
+    """Extract that sigmoid: right to two units of its last decimal."""
+    return extracted(behind_json(places, seed), None, seed, 2.0 * 10.0**-places, dim_in=8)
+
+
+def audited(places: int, seed: int) -> Run:
+    """Audit that sigmoid in a minute: it gives its weights away."""
+    began = time.perf_counter()
+    target = behind_json(places, seed)
+    found = revelu.audit(target, dim_in=8, seed=seed, max_seconds=MAX_SECONDS)
+    first = found.rows[0].recovered
+    seconds = time.perf_counter() - began
+    return Run(first, found.ledger.n_queries, np.nan, seconds, first == "weights")
+
+
+def capped(kind: str, seed: int) -> Run:
+    """A network whose answers are clipped at quantiles of them."""
+    network = revelu.zoo.random_network([10, 16, 1], seed=seed)
+    Y = network(np.random.default_rng([seed, 2]).standard_normal((200_000, 10)))
+    low, high = CAPS[kind]
+    ends = (
+        np.quantile(Y, low) if low > 0.0 else -np.inf,
+        np.quantile(Y, high) if high < 1.0 else np.inf,
+    )
+    return extracted(lambda X: np.clip(network(X), *ends), None, seed, 1e-8, dim_in=10)
+
+
+def clipped(end: float, seed: int) -> Run:
+    """A network whose inputs are clipped."""
+    network = revelu.zoo.random_network([10, 16, 1], seed=seed)
+    return extracted(lambda X: network(np.clip(X, -end, end)), None, seed, 1e-8, dim_in=10)
+
+
+def extracted(
+    target: Target,
+    X: FloatArray | None,
+    seed: int,
+    within: float,
+    *,
+    dim_in: int | None = None,
+    seconds: float = MAX_SECONDS,
+    **options: Any,
+) -> Run:
+    """Extract a target, told nothing, and hold what comes back against its own answers.
+
+    Parameters
+    ----------
+    X : ndarray, optional
+        Where it is used; N(0, I) without.
+    within : float
+        Largest error of an answer of what is right, relative to how far answers vary.
+    """
+    began = time.process_time()
+    d = X.shape[1] if X is not None else dim_in
+    found = revelu.extract(target, dim_in=d, seed=seed, max_seconds=seconds, **options)
+    used = time.process_time() - began
+    if X is None:
+        X = np.random.default_rng([seed, 1]).standard_normal((N_POINTS, d))
+    error = np.inf
+    if found.network is not None:
+        Y = np.asarray(target(X), dtype=np.float64).reshape(len(X), -1)
+        with np.errstate(over="ignore"):
+            error = float(np.abs(found.link.answers(found.network(X)) - Y).max() / np.ptp(Y))
+    is_certified = found.status is revelu.Status.RECOVERED
+    is_right = is_certified and error <= within
+    n = found.ledger.n_queries
+    return Run(found.status.value, n, error, used, is_right, is_certified and error > 1e-3)
+
+
+ODD: dict[str, Callable[[FloatArray], FloatArray]] = {
+    "softplus": lambda z: np.logaddexp(0.0, z),
+    "GELU": lambda z: 0.5 * z * (1.0 + erf(z / np.sqrt(2.0))),
+    "erf": erf,
+    "probit": lambda z: 0.5 * (1.0 + erf(z / np.sqrt(2.0))),
+    "cloglog": lambda z: -np.expm1(-np.exp(np.minimum(z, 30.0))),
+    "squared": np.square,
+    "square root": lambda z: np.sqrt(np.abs(z)),
+    "sin": np.sin,
+    "swish": lambda z: z * expit(z),
+    "arctan": np.arctan,
+    "cosh": lambda z: np.cosh(np.clip(z, -30.0, 30.0)),
+    "sigmoid, squared": lambda z: expit(z) ** 2,
+    "mixture of sigmoids": lambda z: 0.7 * expit(z) + 0.3 * expit(3.0 * z - 1.0),
+    "sigmoid at two temperatures": lambda z: np.where(z > 0.0, expit(z), expit(3.0 * z)),
+    "sigmoid of a tree": lambda z: expit(np.floor(2.0 * z)),
+    "leaky sigmoid": lambda z: expit(z) + 0.01 * z,
+    "abs": np.abs,
+    "clipped": lambda z: np.clip(z, -0.5, 1.0),
+    "clipped sigmoid": lambda z: np.clip(expit(z), 0.1, 0.9),
+    "hard sigmoid": lambda z: np.clip(0.2 * z + 0.5, 0.0, 1.0),
+}
+"""Heads that are none of the links; of the last four there are networks of ReLUs."""
+
+
+def odd(head: str, precision: str, seed: int) -> Run:
+    """Extract a network behind such a head by few queries."""
+    network, dtype = revelu.zoo.random_network([5, 6, 1], seed=seed), np.dtype(precision)
+    limits = {"seconds": ODD_SECONDS, "budget": ODD_QUERIES, "checks": ODD_CHECKS}
+    return extracted(
+        lambda X: ODD[head](network(X)).astype(dtype), None, seed, 1e-5, dim_in=5, **limits
+    )
+
+
+def rows(n: int, n_odd: int, first: int) -> dict[str, list[tuple[int, Callable[[], Run]]]]:
+    """What is measured, by row: a seed and a call each."""
+    seeds = range(first, first + n)
+    found = {
+        f"MLPClassifier, {k} neurons, one probability": [
+            (first + i, partial(classifier, name, k, first + i)) for i, name in enumerate(SETS)
+        ]
+        for k in (10, 30)
+    }
+    found["TransformedTargetRegressor, 5, 10 and 20 neurons"] = [
+        (first + i, partial(regressor, k, first + i)) for i, k in enumerate((5, 10, 20) * 2)
+    ]
+    found["torch, binary cross-entropy, float32"] = [
+        (first + i, partial(module, name, 16, first + i)) for i, name in enumerate(SETS)
+    ]
+    for places in (4, 6):
+        name = f"sigmoid in float32 behind JSON of {places} decimals"
+        found[name] = [(seed, partial(served, places, seed)) for seed in seeds]
+        found[f"{name}, audit"] = [(seed, partial(audited, places, seed)) for seed in seeds[:2]]
+    for kind in CAPS:
+        found[f"answers clipped, {kind}"] = [(seed, partial(capped, kind, seed)) for seed in seeds]
+    for end in ENDS:
+        name = f"inputs clipped to [-{end:g}, {end:g}]"
+        found[name] = [(seed, partial(clipped, end, seed)) for seed in seeds]
+    kinds = [(head, dtype) for head in ODD for dtype in ("float64", "float32")]
+    found["odd heads"] = [
+        (first + i, partial(odd, *kinds[i % len(kinds)], first + i)) for i in range(n_odd)
+    ]
+    return found
+
+
+def table(options: argparse.Namespace) -> str:
+    """A line a row: how many are right, how many certified and wrong, queries and seconds."""
+    known = {(e["row"], e["seed"]): e["found"] for e in records(options.results)}
+    text = ["| target | right | certified, wrong | queries | longest |", "|---|---|---|---|---|"]
+    for row, calls in rows(options.networks, options.odd, options.first_seed).items():
+        if options.row not in row:
+            continue
+        for seed, call in calls:
+            if (row, seed) not in known:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    known[row, seed] = asdict(call())
+                print(f"  {row}: {seed} {known[row, seed]}", flush=True)
+                record(options.results, {"row": row, "seed": seed, "found": known[row, seed]})
+        runs = [Run(**known[row, seed]) for seed, _ in calls]
+        right = f"{sum(run.right for run in runs)} of {len(runs)}"
+        text.append(
+            f"| {row} | {'-' if row == 'odd heads' else right} | "
+            f"{sum(run.wrong for run in runs)} | "
+            f"{np.median([run.queries for run in runs]):,.0f} | "
+            f"{max(run.seconds for run in runs):.0f} s |"
+        )
+    return "\n".join(text)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--networks", type=int, default=6, help="of each row that is drawn")
+    parser.add_argument("--odd", type=int, default=500, help="targets with odd heads")
+    parser.add_argument("--row", default="", help="rows whose name has this")
+    parser.add_argument("--first-seed", type=int, default=FIRST_SEED)
+    parser.add_argument("--results", type=Path, help="file that targets are recorded in")
+    parser.add_argument("--write", action="store_true", help="keep them on their page")
+    options = parser.parse_args()
+    versions = (
+        f"revelu {revelu.__version__}, NumPy {np.__version__}, Python {platform.python_version()}, "
+        f"{platform.machine()}, seeds from {options.first_seed}."
+    )
+    text = f"{table(options)}\n\n{versions}"
+    print(f"\n{text}")
+    if options.write:
+        keep("links_kinds", text)
+
+
+if __name__ == "__main__":
+    main()
