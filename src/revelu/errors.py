@@ -60,6 +60,10 @@ class UnansweredError(TargetError):
         self.asked: Any = None
 
 
+class WholeNumbersError(UnansweredError):
+    """A row that is refused since some column takes whole numbers alone."""
+
+
 class ChangedError(TargetError):
     """A row asked again is answered otherwise: what was asked belongs to two targets."""
 

@@ -12,7 +12,14 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from revelu.errors import InputError, LimitReachedError, ReveluError, TargetError, UnansweredError
+from revelu.errors import (
+    InputError,
+    LimitReachedError,
+    ReveluError,
+    TargetError,
+    UnansweredError,
+    WholeNumbersError,
+)
 from revelu.numerics.links import NONE, Link
 from revelu.oracle.arguments import is_interval, is_positive, whole_number
 from revelu.oracle.asking import Answer, ask_batches, ask_one, naming_failures, request_sizes
@@ -24,7 +31,7 @@ from revelu.oracle.ledger import PHASES, Ledger
 from revelu.oracle.limits import with_advice
 from revelu.oracle.numbers import nearest_float32
 from revelu.oracle.sentinels import Sentinels
-from revelu.types import FloatArray
+from revelu.types import BoolArray, FloatArray
 
 log = logging.getLogger(__name__)
 
@@ -248,6 +255,15 @@ class Oracle:
         return self._ask
 
     @property
+    def writes_whole(self) -> bool:
+        """Whether :meth:`write_whole` may be called."""
+        return hasattr(self._ask, "with_whole")
+
+    def write_whole(self, columns: BoolArray) -> None:
+        """Have whole numbers in some of the target's columns, (d,), written without a fraction."""
+        self._ask = self._ask.with_whole(columns)  # type: ignore[attr-defined]
+
+    @property
     def image(self) -> tuple[int, int, int] | None:
         """Channels, height and width of a query; None where it is no image, or coordinates."""
         return self._image if self.domain is None and self.box is None else None
@@ -456,6 +472,8 @@ class Oracle:
         if fresh:
             try:
                 self._ask_fresh(batches, fresh, answers)
+            except WholeNumbersError:
+                raise  # which says what it is about
             except UnansweredError as error:
                 most = 0 if not self.is_remote else self.remaining
                 raise with_advice(error, self._is_answered, self._inside, most) from None
@@ -484,6 +502,7 @@ class Oracle:
         inputs = self._placed(X).astype(np.float32).astype(np.float64)
         if self.domain is None:
             return np.clip(inputs, *self.box)
+        inputs = np.where(self.domain.is_held, self.domain.center, inputs)
         return self.domain.to_coordinates(np.clip(inputs, *(self.domain.bounds or self.box)))
 
     def watch(self, sentinels: Sentinels) -> None:

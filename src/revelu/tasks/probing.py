@@ -12,6 +12,7 @@ from revelu.adapters.error_pages import first_complaint
 from revelu.errors import TargetError
 from revelu.oracle import Oracle
 from revelu.oracle.numbers import are_written_float32, nearest_float32
+from revelu.oracle.whole_columns import in_whole_numbers
 from revelu.recovery import Result
 from revelu.tasks.job import open_target, random_seeds
 from revelu.types import FloatArray
@@ -81,11 +82,16 @@ def probe_target(target: Any, seed: int = 0, n: int = 3, **options: Any) -> Prob
         oracle.client.listener = exchanges.append
     rng = np.random.default_rng(random_seeds("probe", seed))
     low, high = oracle.box or (-np.inf, np.inf)
-    Z = rng.standard_normal((n, oracle.dim_in)).clip(low, high)
+    Z: FloatArray = rng.standard_normal((n, oracle.dim_in)).clip(low, high)
+
+    def ask() -> tuple[FloatArray, FloatArray]:
+        rows = Z[:, : oracle.dim_in]
+        with oracle.phase("noise"):
+            return rows, oracle(rows)
+
     began, error, taken = time.monotonic(), "", None
     try:
-        with oracle.phase("noise"):
-            taken = oracle(Z)
+        Z, taken = in_whole_numbers(oracle, ask)
     except TargetError as failure:
         # What did arrive says more than the failure does.
         if not exchanges:
@@ -122,6 +128,7 @@ def _account(
         n_requests=len(exchanges),
         seconds=seconds,
         error=error,
+        warnings=() if oracle.domain is None else oracle.domain.notes,
     )
 
 

@@ -15,6 +15,7 @@ from revelu.numerics.threads import in_one_thread
 from revelu.oracle import Domain, NoiseFloor, Oracle, whole_number
 from revelu.oracle.company import BY_BATCH
 from revelu.oracle.sentinels import Sentinels
+from revelu.oracle.whole_columns import in_whole_numbers
 from revelu.recover.method import Why
 from revelu.recover.span import Adaptive, Averaged, Labels, OneRound
 from revelu.recover.span.candidate import SpanCandidate
@@ -102,7 +103,10 @@ def recover_span(
         domain=domain,
     )
     job = _Job(oracle, seed, progress, "span", "span", whole_number("checks", checks, 1))
-    found = job.ended(job.from_labels() if labels else job.from_numbers(method, neurons))
+    if labels:
+        found = job.ended(in_whole_numbers(oracle, job.from_labels))
+    else:
+        found = job.ended(job.from_numbers(method, neurons))
     return span_in_units(found, oracle.domain)
 
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+from copy import copy
 from functools import partial
 from typing import Any
 
@@ -14,10 +15,10 @@ from revelu.adapters.error_pages import error_of, says_too_many
 from revelu.adapters.http_client import Client, FailingError, Reply, TooLargeError
 from revelu.adapters.patience import Patience
 from revelu.adapters.portions import Portions, in_turn, joined
-from revelu.errors import InputError, TargetError, UnansweredError
+from revelu.errors import InputError, TargetError, UnansweredError, WholeNumbersError
 from revelu.oracle import agreed_dim_in
 from revelu.oracle.limits import limits_said
-from revelu.types import FloatArray
+from revelu.types import BoolArray, FloatArray
 
 # Keys, methods, waiting and gateways have nothing to do with the rows that were asked, and a
 # check of fields says itself what is wrong.
@@ -55,6 +56,8 @@ class EndpointTarget:
         What it is asked through.
     batch_rows : int or None
         Rows of a batch, where not any number will do.
+    column_names : tuple of str
+        Names of the inputs, where the request has some.
     facts : dict of str to str
         What decides the answers, besides the address.
 
@@ -85,6 +88,7 @@ class EndpointTarget:
         self._finite_attempts = finite_attempts
         self._template = endpoint.template()
         one_by_one = self._template.one_by_one
+        self.column_names = self._template.names
         self._answers = Answers(endpoint.answer, endpoint.classes, one_by_one=one_by_one)
         self._portions, self._has_answered = Portions(), False
         declared = self._template.n_columns
@@ -102,6 +106,12 @@ class EndpointTarget:
         if endpoint.batch is not None:
             self.batch_rows = endpoint.batch
         self.facts = {**_facts(endpoint), **self.client.address.facts}
+
+    def with_whole(self, columns: BoolArray) -> "EndpointTarget":
+        """Return the target with whole numbers in some columns (d,) written without a fraction."""
+        other = copy(self)
+        other._template = self._template.with_whole(columns)  # noqa: SLF001 - its own class
+        return other
 
     def __call__(self, X: FloatArray) -> np.ndarray:
         """Ask for the rows of ``X (n, d)``, shape (n, k).
@@ -204,6 +214,7 @@ class EndpointTarget:
                 "; a column of whole numbers stays at one, a number in the place of $row[I], or "
                 "$objects(age=40, income)"
             )
+            return WholeNumbersError(f"{self.url} answers {reply.status}: {said}{hint}")
         message = f"{self.url} answers {reply.status}: {said}{hint}"
         # Before anything is answered, only a limit that is said tells it from a wrong request.
         is_limit = is_of_rows and (self._has_answered or bool(limits_said(said)))

@@ -15,6 +15,7 @@ from revelu.numerics.links import Link
 from revelu.numerics.threads import in_one_thread
 from revelu.oracle import Domain, NoiseFloor, whole_number
 from revelu.oracle.company import BY_BATCH
+from revelu.oracle.whole_columns import in_whole_numbers
 from revelu.recover.labels import FromLabels
 from revelu.recover.method import Why
 from revelu.recover.shallow import OneHidden
@@ -221,7 +222,7 @@ def _run(
 ) -> Recovery:
     """Run to the end, whatever it is; a spent budget keeps what was found."""
     if labels or method == FromLabels.name:
-        return extract_labels(job)
+        return in_whole_numbers(job.oracle, lambda: extract_labels(job))
     began, before, given = time.monotonic(), job.oracle.n_queries, job.oracle.domain
     measured = job.measure_noise(job.new_seed())
     # Answers that a journal has are there at once, and say nothing of the pace.
