@@ -14,6 +14,10 @@ from revelu.oracle.numbers import (
 from revelu.oracle.stencils import growth_of
 from revelu.types import BoolArray, FloatArray
 
+# Errors of so many roundings are none of rounding: those of a sum of n terms grow with sqrt(n), and
+# no layer adds up a million.
+STEPPED = 1000.0
+
 
 @dataclass(frozen=True)
 class NoiseFloor:
@@ -255,6 +259,13 @@ class NoiseFloor:
     def errs_inside(self) -> bool:
         """Whether the target computes in few digits, so that its errors are an estimate."""
         return self.law in {"float32", "half-precision"}
+
+    @property
+    def kind(self) -> str:
+        """What the answers are, in words that follow "the answers are"."""
+        is_stepped = self.law == "float32" and self.nu.max() > STEPPED * self.numbers.eps
+        steps = " numbers in steps, as of a quantised network" if is_stepped else ""
+        return f"{self.law}{steps}"
 
     @property
     def half_digits(self) -> float:

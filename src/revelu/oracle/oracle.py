@@ -107,6 +107,8 @@ class Oracle:
         Of classes, where those are answered: their numbers stand for them.
     was_ended : bool
         Whether :meth:`end` has kept anything from being asked, or computed.
+    has_met_limit : bool
+        Whether the budget or the time has kept anything from being asked.
 
     Raises
     ------
@@ -173,7 +175,7 @@ class Oracle:
         self._joined = self._in_round = False
         self._started: float | None = None
         self._ending = ""
-        self.is_waiting = self.was_ended = False
+        self.is_waiting = self.was_ended = self.has_met_limit = False
         self.journal: Journal | None = None
         self._sentinels: Sentinels | None = None
         self.is_remote = self._watched = is_remote
@@ -642,6 +644,7 @@ class Oracle:
     def _check_limits(self, n_queries: int) -> None:
         self.check_time()
         if not self.affords(n_queries):
+            self.has_met_limit = True
             raise LimitReachedError(
                 f"{n_queries} more queries do not fit the budget of {self.budget} "
                 f"({self.n_queries} asked)"
@@ -651,6 +654,7 @@ class Oracle:
         """Whatever is asked anew must fit the budget beside all that was ever answered."""
         if n_queries and not self._affords_fresh(n_queries):
             self._asked_anew = True  # this run differs from the earlier one, see `remaining`
+            self.has_met_limit = True
             asked = self.journal.n_queries if self.journal else self.n_queries
             raise LimitReachedError(
                 f"{n_queries} more queries do not fit the budget of {self.budget} "
@@ -674,6 +678,7 @@ class Oracle:
             # What is under way then ends soon after.
             self.client.until, self.client.allowed = time.monotonic() + left, self.max_seconds
         if left < 0.0:
+            self.has_met_limit = True
             speed = getattr(self.client, "speed", "")
             why = f": {speed}" if speed else ""
             raise LimitReachedError(f"the {self.max_seconds:g} seconds allowed are over{why}")

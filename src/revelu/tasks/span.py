@@ -234,6 +234,11 @@ class _Job(Job):
         is_by_batch = found.answers is not None and found.answers["law"] == BY_BATCH
         if found.status in _ADVICE and not (has_passed or self.oracle.was_ended or is_by_batch):
             said.append(_ADVICE[found.status])
+            if found.status is Status.UNVERIFIED:
+                # From labels, and from numbers with all their digits, what is found is by chance.
+                law = "labels" if found.answers is None else found.answers["law"]
+                is_chance = law in {"labels", "float64"}
+                said.append(_ANOTHER_SEED if is_chance else _MORE_DIGITS)
         return self.finished(replace(found, span=replace(found.span, certified=certified)), *said)
 
     def _nothing(self, refused: Refusal) -> SpanRecovery:
@@ -279,9 +284,10 @@ _STATUS = {
     Why.REFUTED: Status.NOT_DETERMINISTIC,
     Why.LIMIT: Status.BUDGET_EXHAUSTED,
 }
+_ANOTHER_SEED = "another seed may help"
+_MORE_DIGITS = "answers of more digits tell more"
 _ADVICE = {
-    Status.UNVERIFIED: "fresh moves inside the null space change answers: directions are "
-    "missing; another seed, more checks or answers of more digits may help",
+    Status.UNVERIFIED: "fresh moves inside the null space change answers: directions are missing",
     Status.PARTIAL: "what was found is not certified",
     Status.BUDGET_EXHAUSTED: "raise the budget or the time allowed",
     Status.NOT_DETERMINISTIC: "remove the randomness: labels and digits must repeat",
