@@ -44,7 +44,8 @@ class EndpointTarget:
     attempts : int
         Times that a request is sent whose answer is not understood, once another one was.
     finite_attempts : int
-        Times that it is sent where an answer is not finite, which a model may mean.
+        Times that it is sent where an answer is not finite, or rows are refused, which a model may
+        mean.
     one_by_one_rows : int
         Rows of a batch, where each is a request: so many answers may be lost with a connection.
     job_rows : int
@@ -174,7 +175,10 @@ class EndpointTarget:
             except FailingError as error:
                 raise TargetError(f"{error}{self._what_to_look_at(error.status)}") from None
             if reply.status >= 400:
-                raise self._refused(reply, len(X))
+                refused = self._refused(reply, len(X))
+                if attempt < self._finite_attempts and self._may_pass(refused):
+                    continue
+                raise refused
             try:
                 Y = self._answer(reply, len(X))
             except AnswerError as error:
@@ -219,6 +223,11 @@ class EndpointTarget:
         # Before anything is answered, only a limit that is said tells it from a wrong request.
         is_limit = is_of_rows and (self._has_answered or bool(limits_said(said)))
         return UnansweredError(message) if is_limit else TargetError(message)
+
+    def _may_pass(self, refused: TargetError) -> bool:
+        """Whether a refusal may be one of now and then: not of limits that it says."""
+        is_of_rows = type(refused) is UnansweredError
+        return is_of_rows and self._has_answered and not limits_said(f"{refused}")
 
     def _what_to_look_at(self, status: int) -> str:
         """What may be wrong with the first request; later ones are like those that did."""
