@@ -26,7 +26,14 @@ ROWS, ROW = '{"features": $rows}', '{"features": $row}'
 
 PASSING = ["reset", "status 429", "status 500", "status 503", "cut", "truncated", "html 503"]
 # What may pass once the endpoint has answered well before.
-LATER = ["status 400", "status 422", "html 200", 'json {"error": "overloaded"}', 'json {"prediction": []}', "json null"]
+LATER = [
+    "status 400",
+    "status 422",
+    "html 200",
+    'json {"error": "overloaded"}',
+    'json {"prediction": []}',
+    "json null",
+]
 
 
 def is_one_line(error):

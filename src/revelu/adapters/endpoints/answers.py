@@ -91,6 +91,7 @@ class Answers:
             If it is not understood.
         """
         document = _document(content, kind, n)
+        self._cells.origin = next((one for one in ("csv", "plain") if one in kind.lower()), "")
         try:
             rows = self._rows(document, n, has_texts=_MAY_HAVE_TEXTS.search(content) is not None)
             Y = None if self.classes else _as_numbers(rows)
