@@ -126,7 +126,7 @@ class EndpointTarget:
             # Texts are read once all of them are there: one does not tell what they are.
             return self._answers.numbers(self._in_requests(X))
         except AnswerError as error:
-            raise TargetError(f"{self.url} {error}") from None
+            raise self._failed(error) from None
 
     def _in_requests(self, X: FloatArray) -> np.ndarray:
         """Ask for the rows of ``X (n, d)`` in as many requests as it takes."""
@@ -204,7 +204,9 @@ class EndpointTarget:
 
     def _failed(self, error: AnswerError) -> TargetError:
         said = f"{self.url} {error}"
-        return TargetError(said) if error.row is None else UnansweredError(said, error.row)
+        failed = TargetError(said) if error.row is None else UnansweredError(said, error.row)
+        failed.options = () if error.path is None else ("--answer", error.path)
+        return failed
 
     def _refused(self, reply: Reply, n: int) -> TargetError:
         """What is raised for a reply of another status than that of success."""
