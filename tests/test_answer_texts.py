@@ -107,6 +107,14 @@ def test_whole_thousands_are_told_by_the_lack_of_places():
         read(*texts[:9], "7 kWh")
 
 
+def test_numbers_in_texts_that_are_not_alike_are_no_names():
+    texts = [f"{0.37 * i:.2f} {'EUR' if i % 2 else 'USD'}" for i in range(13)]
+    with pytest.raises(CellError, match="not alike; if they are names of classes, give --classes"):
+        read(*texts)
+    bins = [f"{i / 2:.1f} to {i / 2 + 0.5:.1f}" for i in range(5)] * 4
+    assert read(*bins).tolist() == bins
+
+
 def test_parentheses_that_no_number_is_without_are_unclear():
     np.testing.assert_array_equal(read("(1,234.50)", "7.25"), [-1234.5, 7.25])
     np.testing.assert_array_equal(read("(€12.50)", "€7.25", "(€0.10)"), [-12.5, 7.25, -0.1])

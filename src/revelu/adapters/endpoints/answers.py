@@ -197,6 +197,8 @@ class Answers:
                 raise AnswerError(f"answers an error: {_short(document)}", passing=True)
             inner = within[sent[0]]
             return self._only(inner, inner, n)
+        if not within:
+            raise AnswerError("answers nothing: {}")
         if len(within) != 1:
             if _UNFINISHED & {str(part).lower() for part in within.values()}:
                 raise AnswerError(

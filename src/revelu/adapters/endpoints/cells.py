@@ -24,6 +24,7 @@ _PLAIN = re.compile(
 _NUMERAL = re.compile(
     r"(?:(?<!\d)[-+]\s?)?[.,]?\d(?:\d|[.,'](?=\d)|[ ](?=\d{3}(?!\d)))*(?:[eE][-+]?\d+)?", re.ASCII
 )
+_FRACTION = re.compile(r"\d[.,]\d")
 _DIGITS = re.compile(r"\d+")
 # All digits of a text in parentheses, without a sign of their own and without a word.
 _ACCOUNTED = re.compile(r"([^\w()+-]*)\(([^\w()+-]*\d[\d.,' ]*[^\w()+-]*)\)([^\d()]*)")
@@ -121,6 +122,8 @@ class Cells:
     enough : int
         Numbers of three places without trailing zeros: that none of so many has fewer places
         happens less than once in twenty times, 0.9^29 < 0.05.
+    most_bins : int
+        Different texts with fractions that may be names, as "0.5 to 1.5" is of a class.
 
     Attributes
     ----------
@@ -132,8 +135,8 @@ class Cells:
         What they are from: lines of CSV, where a comma parts cells, or of plain text.
     """
 
-    def __init__(self, enough: int = 29) -> None:
-        self._enough = enough
+    def __init__(self, enough: int = 29, *, most_bins: int = 12) -> None:
+        self._enough, self._most_bins = enough, most_bins
         self.are_names: bool | None = None
         self.are_texts, self.origin = False, ""
         # What a comma between digits is for, where it says more than which decimals there are.
@@ -225,6 +228,15 @@ class Cells:
             form is None or (form.is_numbered and all(_is_whole(form, text) for text in some))
             for form, some in zip(forms, texts, strict=True)
         ]
+        # Of classes that are named by the numbers that they lie between there are few.
+        if any(
+            form is None and len(set(some)) > self._most_bins and all(map(_FRACTION.search, some))
+            for form, some in zip(forms, texts, strict=True)
+        ):
+            raise CellError(
+                f"answers {_quoted(columns[0][:2])}: numbers in texts that are not alike; if they "
+                f"are names of classes, {_GIVE}"
+            )
         if any(named) and (len(columns) > 1 or len(texts[0]) < len(columns[0])):
             row = [column[0] for column in columns]
             raise CellError(

@@ -12,6 +12,7 @@ from revelu.adapters.json_text import read_document
 _WITHOUT_POINT = re.compile(
     r"[+-]?\d+(e[+-]?\d+)?(,[+-]?\d+(e[+-]?\d+)?)+", re.IGNORECASE | re.ASCII
 )
+_TABLES = re.compile(r"csv|tab-separated", re.IGNORECASE)
 _LINES = re.compile(r"ndjson|jsonl|json-?lines|json-seq", re.IGNORECASE)
 
 
@@ -38,7 +39,7 @@ def document_of(content: bytes, kind: str, n: int) -> Any:
     text = content.decode("utf-8-sig", errors="replace").strip()
     if _LINES.search(kind):
         return [read_document(line.encode()) for line in _lines(text)]
-    if "csv" in kind.lower() and text[:1] not in {"", "{", "[", "<"}:
+    if _TABLES.search(kind) and text[:1] not in {"", "{", "[", "<"}:
         return _table(text, n)
     try:
         return read_document(content)
