@@ -14,10 +14,6 @@ from revelu.oracle.numbers import (
 from revelu.oracle.stencils import growth_of
 from revelu.types import BoolArray, FloatArray
 
-# Errors of so many roundings are none of rounding: those of a sum of n terms grow with sqrt(n), and
-# no layer adds up a million.
-STEPPED = 1000.0
-
 
 @dataclass(frozen=True)
 class NoiseFloor:
@@ -263,7 +259,7 @@ class NoiseFloor:
     @property
     def kind(self) -> str:
         """What the answers are, in words that follow "the answers are"."""
-        is_stepped = self.law == "float32" and self.nu.max() > STEPPED * self.numbers.eps
+        is_stepped = self.law == "float32" and are_steps(float(self.nu.max()), self.numbers.eps)
         steps = " numbers in steps, as of a quantised network" if is_stepped else ""
         return f"{self.law}{steps}"
 
@@ -285,3 +281,15 @@ class NoiseFloor:
     def faint_slope(self) -> float:
         """A slope along a line, whose direction has norm sqrt(d), that may be left out."""
         return self.faint * float(np.linalg.norm(self.scale))
+
+
+def are_steps(error: float, rounding: float, many: float = 1000.0) -> bool:
+    """Whether errors are none of rounding, but of steps inside.
+
+    Parameters
+    ----------
+    many : float
+        Of so many roundings: those of a sum of n terms grow with sqrt(n), and no layer adds up a
+        million.
+    """
+    return error > many * rounding

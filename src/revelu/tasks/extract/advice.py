@@ -2,7 +2,7 @@
 
 from revelu.oracle import Oracle
 from revelu.oracle.company import BY_BATCH
-from revelu.oracle.noise import STEPPED
+from revelu.oracle.noise import are_steps
 from revelu.recover.labels import FromLabels
 from revelu.recover.shallow import OneHidden
 from revelu.recovery import Recovery, Status
@@ -65,9 +65,9 @@ def _anew(recovery: Recovery, oracle: Oracle, near: float = 10.0) -> list[str]:
     """
     said, answers = recovery.certificate, recovery.answers or {}
     if answers.get("law") == "float32" and not recovery.link.has_head and answers["step"] > 0:
-        ratio = answers["sigma"] / answers["step"]
-        if ratio > STEPPED:
-            return [STEPS.format(ratio=ratio)]
+        error, rounding = answers["sigma"], answers["step"]
+        if are_steps(error, rounding):
+            return [STEPS.format(ratio=error / rounding)]
     is_coarse = answers.get("law") not in _FINE
     if is_coarse or (said is not None and said.max_abs_error <= near * said.tolerance):
         return [MORE_DIGITS]
