@@ -7,6 +7,7 @@
     python benchmarks/targets.py --part figures           what a template costs, and an audit
     python benchmarks/targets.py --part faults            what comes of a server's faults
     python benchmarks/targets.py --part workers           what workers gain at a slow server
+    python benchmarks/targets.py --part probe             what a probe says of services
     python benchmarks/targets.py --write                  and keep tables on their page
 
 Ways need packages of those who make such files (skl2onnx, skops, pandas, onnxscript,
@@ -37,6 +38,7 @@ import numpy as np
 import program_serving as programs
 import targets_figures as figures
 import targets_made
+import targets_probe
 import targets_served
 import targets_shapes
 from page import keep, kept
@@ -48,7 +50,7 @@ from revelu.types import FloatArray
 
 WAYS = (*targets_made.WAYS, *targets_served.WAYS, *targets_shapes.WAYS)
 
-PARTS = ("ways", "figures", "faults", "workers")
+PARTS = ("ways", "figures", "faults", "workers", "probe")
 N_POINTS = 1_000
 LIMIT = 120.0
 
@@ -95,6 +97,8 @@ def main() -> None:
         text, is_right = figures.faults()
     elif options.part == "workers":
         text, is_right = figures.workers()
+    elif options.part == "probe":
+        text, is_right = targets_probe.table()
     else:
         text, is_right = ways(options.way, options.environments)
     print(f"\n{text}")

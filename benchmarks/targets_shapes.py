@@ -10,6 +10,7 @@ from json_serving import JobServer, JsonServer, Refused
 from targets_served import BATCH, answered, asks, held, with_
 from targets_way import HOST, D, Made, Rng, Way, points, small_network, to_last
 
+from revelu import Network
 from revelu.oracle import softmax
 from revelu.types import FloatArray
 
@@ -70,6 +71,11 @@ def whole(asked: Any) -> Any:
     return [[row[name] for name in "abc"] for row in asked["rows"]]
 
 
+def held_at_zero(network: Network) -> Callable[[FloatArray], FloatArray]:
+    """A network whose second input stays at 0."""
+    return lambda X: network(X * np.array([1.0, 0.0, 1.0]))
+
+
 def as_job(rng: Rng, *, command: str) -> Made:
     """Jobs, by a profile."""
     network = small_network(rng)
@@ -80,9 +86,9 @@ def as_job(rng: Rng, *, command: str) -> Made:
     return Made(command, network, inputs=points(rng), serve=serve)
 
 
-def refusing(_: Rng, *, command: str, words: str, read: Callable[[Any], Any], d: int = D) -> Made:
+def refusing(_: Rng, *, command: str, words: str, read: Callable[[Any], Any]) -> Made:
     """A server that takes not all rows."""
-    server = JsonServer(small_network(np.random.default_rng(0), d), read)
+    server = JsonServer(small_network(np.random.default_rng(0)), read)
     return Made(command, words=words, serve=held(server))
 
 
@@ -116,6 +122,15 @@ _FORMS: tuple[tuple[str, dict[str, Any]], ...] = (
             "d": 3,
         },
     ),
+    (
+        "JSON: a column of whole numbers",
+        {
+            "command": asks("--request '{\"rows\": $objects(a, b, c)}'"),
+            "read": whole,
+            "d": 3,
+            "truth": held_at_zero,
+        },
+    ),
     ("JSON: at most 100 rows a request", {"command": asks(BATCH), "read": at_most}),
 )
 
@@ -125,15 +140,5 @@ WAYS = (
     Way(
         "named: answers only inside limits",
         with_(refusing, command=asks(BATCH), words="--box -4 4", read=within),
-    ),
-    Way(
-        "named: a column of whole numbers",
-        with_(
-            refusing,
-            command=asks("--request '{\"rows\": $objects(a, b, c)}'"),
-            words="$objects(age=40, income)",
-            read=whole,
-            d=3,
-        ),
     ),
 )

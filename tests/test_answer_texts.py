@@ -50,8 +50,16 @@ NUMBERS = {
     "a power of ten": lambda y: f"{y:.8e} V",
     "a sentence": lambda y: f"score: {y:.6f} of 100",
     "thousands of whole ones": lambda y: f"{1e6 * y:,.0f} kWh",
+    "an account": lambda y: f"({-1e4 * y:,.2f})" if y < 0 else f"{1e4 * y:,.2f}",
+    "an account in a currency": lambda y: f"$({-y:.4f})" if y < 0 else f"${y:.4f}",
 }
-SCALES = {"German": 1e4, "French": 1e4, "Swiss": 1e4, "thousands of whole ones": 1e6}
+SCALES = {
+    "an account": 1e4,
+    "German": 1e4,
+    "French": 1e4,
+    "Swiss": 1e4,
+    "thousands of whole ones": 1e6,
+}
 
 
 @pytest.mark.parametrize("name", NUMBERS)
@@ -97,6 +105,80 @@ def test_whole_thousands_are_told_by_the_lack_of_places():
         read(*texts)
     with pytest.raises(CellError, match="--batch"):
         read(*texts[:9], "7 kWh")
+
+
+def test_numbers_in_texts_that_are_not_alike_are_no_names():
+    texts = [f"{0.37 * i:.2f} {'EUR' if i % 2 else 'USD'}" for i in range(13)]
+    with pytest.raises(CellError, match="not alike; if they are names of classes, give --classes"):
+        read(*texts)
+    bins = [f"{i / 2:.1f} to {i / 2 + 0.5:.1f}" for i in range(5)] * 4
+    assert read(*bins).tolist() == bins
+
+
+def test_parentheses_that_no_number_is_without_are_unclear():
+    np.testing.assert_array_equal(read("(1,234.50)", "7.25"), [-1234.5, 7.25])
+    np.testing.assert_array_equal(read("(€12.50)", "€7.25", "(€0.10)"), [-12.5, 7.25, -0.1])
+    cells = Cells()
+    assert cells.numbers([["1,234.50"], ["7.25"]]).ravel().tolist() == [1234.5, 7.25]
+    assert cells.numbers([["(7.25)"]]).ravel().tolist() == [-7.25]
+    with pytest.raises(CellError, match="whether parentheses make a number less than 0"):
+        read("(1,234.50)", "(7.25)")
+    # Neither what has a sign of its own nor what follows a word is less than 0.
+    np.testing.assert_array_equal(read("(-1.5)", "(2.5)"), [-1.5, 2.5])
+    assert read("class (1)", "class (2)").tolist() == ["class (1)", "class (2)"]
+
+
+COMMAS = {
+    "two numbers": ("{0:.4f},{1:.4f}", 2),
+    "two numbers, apart": ("{0!r}, {1!r}", 2),
+    "decimals": ("{0:.6f}", 1),
+}
+
+
+@pytest.mark.parametrize("kind", ["text/plain", "text/csv"])
+@pytest.mark.parametrize("request_", [ROWS, ROW])
+@pytest.mark.parametrize("name", COMMAS)
+def test_what_commas_are_for_shows_itself(name, request_, kind):
+    form, k = COMMAS[name]
+
+    def write(Y):
+        lines = [form.format(*row) for row in Y.tolist()]
+        return "\n".join(line.replace(".", ",") if k == 1 else line for line in lines).encode()
+
+    with running(JsonServer(NETWORK, write=write, kind=kind)) as server:
+        target = revelu.Endpoint(server.url, request_, dim_in=5)
+        oracle = revelu.open_oracle(target)
+        for rows in (X, X[:3]):
+            np.testing.assert_allclose(oracle(rows), NETWORK(rows)[:, :k], atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("kind", "lines"),
+    [
+        ("text/csv", ["0,8312", "3,4417", "1,9981"]),
+        ("text/csv", ["1,234", "12,345", "7,500"]),
+        ("text/plain", ["0,1", "1,0", "0,1"]),
+    ],
+)
+def test_commas_that_leave_two_readings_are_named(kind, lines):
+    def write(Y):
+        return "\n".join(lines[: len(Y)] if len(Y) < 3 else lines).encode()
+
+    with running(JsonServer(NETWORK, write=write, kind=kind)) as server:
+        with pytest.raises(revelu.TargetError, match="whether a comma parts numbers or comes"):
+            opened(server)(X[:3])
+        assert server.n_requests == 2
+
+
+def test_whole_numbers_in_csv_are_numbers():
+    """Of one digit each, as those of a class that is marked by 1; also where others have points."""
+    marks = lambda Y: "\n".join("0,1" if y[0] < y[1] else "1,0" for y in Y.tolist()).encode()  # noqa: E731
+    with running(JsonServer(NETWORK, write=marks, kind="text/csv")) as server:
+        Y = opened(server)(X)
+    np.testing.assert_array_equal(Y[:, 1] == 1, NETWORK(X)[:, 0] < NETWORK(X)[:, 1])
+    first = lambda Y: b"0,0" if len(Y) == 1 else b"\n".join(b"12,0.5" for _ in Y)  # noqa: E731
+    with running(JsonServer(NETWORK, write=first, kind="text/csv")) as server:
+        np.testing.assert_array_equal(opened(server)(X[:3]), [[0, 0], [12, 0.5], [12, 0.5]])
 
 
 def test_numbers_of_another_form_than_the_first_are_refused():

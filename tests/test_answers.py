@@ -395,6 +395,24 @@ def test_columns_of_whole_numbers_are_named():
         np.testing.assert_allclose(found, NETWORK(rows), rtol=1e-12)
 
 
+@pytest.mark.parametrize("answer", ["$", "$.y[0]"])
+def test_path_that_fits_one_row_alone_is_not_asked_for_again_and_again(answer):
+    """A short answer may be a fault that passes: it is asked for once more."""
+    with running(JsonServer(NETWORK, write=lambda Y: {"y": Y.tolist()})) as server:
+        with pytest.raises(TargetError, match="rows at"):
+            opened(server, answer=answer)(X)
+        assert server.n_requests == 3
+
+
+def test_table_whose_cells_are_parted_by_tabs_is_read():
+    def write(Y):
+        return "\n".join("\t".join(map(repr, y)) for y in Y.tolist()).encode()
+
+    kind = "text/tab-separated-values"
+    with running(JsonServer(NETWORK, write=write, kind=kind)) as server:
+        np.testing.assert_allclose(opened(server)(X), NETWORK(X), atol=1e-14)
+
+
 # -- probe -------------------------------------------------------------------------------
 
 

@@ -342,7 +342,7 @@ def test_first_requests_that_fail_say_what_to_look_at(server, monkeypatch, fault
 def test_later_requests_that_fail_do_not_doubt_what_did(server):
     target = opened(server)
     target(X)
-    server.script = ["status 400"]
+    server.script = ["status 400"] * 3
     with pytest.raises(TargetError, match=r"answers 400: not now$"):
         target(X)
 

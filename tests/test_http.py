@@ -218,6 +218,17 @@ def test_rate_keeps_requests_apart(model, monkeypatch):
 PASSING = ["reset", "status 429 0", "status 500", "status 503", "cut", "truncated"]
 
 
+@pytest.mark.parametrize("fault", ["status 400", "status 422"])
+def test_refusal_of_now_and_then_is_survived(proxy, fault):
+    target = revelu.open_oracle(proxy.url)
+    np.testing.assert_array_equal(target(X), NETWORK(X))
+    proxy.script = [fault, fault]
+    np.testing.assert_array_equal(target(X), NETWORK(X))
+    proxy.script = [fault] * 3
+    with pytest.raises(TargetError, match="not now"):
+        target(X)
+
+
 @pytest.mark.parametrize("fault", PASSING)
 def test_passing_faults_are_survived(proxy, fault):
     target = HttpTarget(proxy.url)

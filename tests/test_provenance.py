@@ -94,6 +94,12 @@ def test_addresses_lose_passwords_and_queries():
         ),
         ('{"x": "sk-a1b2c3d4e5f6g7h8i9j0k1", "y": $row}', '{"x": "***", "y": $row}'),
         ('{"t": "no JSON', "***"),
+        ('{"rows": $objects(age=40, "income (k)")}', None),
+        (
+            '{"key": "k3y", "rows": $objects(a, token="t0ken", b = 2)}',
+            '{"key": "***", "rows": $objects(a, token="***", b = 2)}',
+        ),
+        ('{"rows": $objects(a, api_key=t0ken)}', '{"rows": $objects(a, api_key="***")}'),
     ],
 )
 def test_requests_are_shown_but_for_what_is_secret(given, told):

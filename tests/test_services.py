@@ -1,8 +1,11 @@
 """Services that are slow, away or wrong: the run goes on, or one line names cause and option."""
 
+import base64
+import json
 import shutil
 import ssl
 import subprocess
+import sys
 import threading
 import time
 
@@ -260,6 +263,28 @@ def test_network_is_kept_elsewhere_where_its_folder_takes_nothing(folder, monkey
     assert f"it is in {folder / 'spare' / 'n.npz'}" in done.stderr
     found = revelu.load(folder / "spare" / "n.npz")
     assert revelu.align(found, NETWORK).max_parameter_error < 1e-8
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="has no limit of the size of files")
+@pytest.mark.parametrize(("more", "name"), [(["-q"], "n.npz"), (["--json"], "n.onnx")])
+def test_network_that_no_folder_takes_is_printed(folder, more, name):
+    """No file takes a byte, as on disks that are full."""
+    command = (
+        f"ulimit -f 0; exec {sys.executable} -m revelu extract truth.npz -o {name} --checks 60"
+    )
+    done = subprocess.run(
+        ["sh", "-c", " ".join([command, *more])], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == ExitCode.USAGE
+    assert not (folder / name).exists()
+    said = f"{name}: cannot be written: File too large; no other folder takes it, and it is printed"
+    assert said in " ".join((done.stderr + done.stdout).split())
+    text = done.stderr.partition(f"revelu: {name}, for base64 -d:\n")[2]
+    (folder / name).write_bytes(base64.b64decode(text))
+    found = revelu.load(folder / name)
+    assert revelu.align(found, NETWORK).max_parameter_error < 1e-8
+    if more == ["--json"]:
+        assert json.loads(done.stdout)["status"] == "recovered"
 
 
 # -- words that one guesses --------------------------------------------------------------

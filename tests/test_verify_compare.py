@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 import revelu
 from revelu.cli.app import app
 from revelu.network import from_log_ratios, to_log_ratios, zoo
+from revelu.oracle import softmax
 from revelu.recovery import Status
 
 TRUTH = zoo.random_network([5, 4, 2], seed=1)
@@ -94,6 +95,22 @@ def test_a_classifier_is_verified_by_its_probabilities():
 def test_other_inputs_or_outputs_are_refused(network, word):
     with pytest.raises(revelu.InputError, match=word):
         revelu.verify(network, TRUTH)
+
+
+@pytest.mark.parametrize("decimals", [4, 6])
+def test_logits_are_those_of_probabilities_that_are_rounded(decimals):
+    """The tolerance is two units of the rounding of what is answered."""
+    truth = zoo.random_network([5, 4, 3], seed=1)
+    wrong = changed(truth, 1, 2, 1.0 + 100.0 * 10.0**-decimals)
+
+    def target(X):
+        return np.round(softmax(truth(X)), decimals)
+
+    found = revelu.verify(truth, target, dim_in=5, checks=500)
+    assert found.status is Status.RECOVERED
+    assert f"2 units of the target's rounding to {decimals}" in found.certificate.statement
+    assert found.certificate.tolerance == pytest.approx(2.0 * 10.0**-decimals)
+    assert revelu.verify(wrong, target, dim_in=5, checks=500).status is Status.UNVERIFIED
 
 
 def test_a_spent_budget_is_a_status():

@@ -37,7 +37,15 @@ class MissingExtraError(ReveluError, ImportError):
 
 
 class TargetError(ReveluError):
-    """The target is unreachable or answered nonsense (NaN, infinite, wrong shape)."""
+    """The target is unreachable or answered nonsense (NaN, infinite, wrong shape).
+
+    Attributes
+    ----------
+    options : tuple of str
+        Of the command line, with which it would be understood, as far as that is known.
+    """
+
+    options: tuple[str, ...] = ()
 
 
 class UnansweredError(TargetError):
@@ -58,6 +66,10 @@ class UnansweredError(TargetError):
         super().__init__(message)
         self.row = row
         self.asked: Any = None
+
+
+class WholeNumbersError(UnansweredError):
+    """A row that is refused since some column takes whole numbers alone."""
 
 
 class ChangedError(TargetError):

@@ -28,6 +28,7 @@ from revelu.adapters.portions import Portions
 from revelu.errors import InputError, TargetError, UnansweredError
 from revelu.formats.onnx_frame import Frame
 from revelu.oracle import agreed_dim_in
+from revelu.oracle.limits import limits_said
 from revelu.types import FloatArray
 
 _MODEL = re.compile(r"(?P<base>https?://[^/]+.*)/v2/models/(?P<model>[^/]+)(?:/versions/[^/]+)?")
@@ -163,6 +164,8 @@ class HttpTarget:
                 if reply.status in {400, 422} and len(X) > 1 and says_too_many(why):
                     raise TooLargeError(said)
                 is_of_rows = reply.status in {400, 422} and self._has_answered
+                if is_of_rows and attempt < self._attempts and not limits_said(why):
+                    continue  # it may be one of now and then
                 raise (UnansweredError if is_of_rows else TargetError)(said)
             try:
                 json_length = reply.headers.get(JSON_LENGTH.lower())

@@ -23,11 +23,12 @@ def _orjson() -> Any:
         return None
 
 
-def write_numbers(X: FloatArray) -> str:
+def write_numbers(X: FloatArray | list[Any]) -> str:
     """Return nested lists of the numbers of ``X``, which are finite."""
     orjson = _orjson()
-    if orjson is None:
-        return json.dumps(X.tolist(), separators=(",", ":"))
+    if isinstance(X, list) or orjson is None:
+        rows = X if isinstance(X, list) else X.tolist()
+        return json.dumps(rows, separators=(",", ":"))
     text: bytes = orjson.dumps(np.ascontiguousarray(X), option=orjson.OPT_SERIALIZE_NUMPY)
     return text.decode()
 

@@ -354,6 +354,7 @@ class Command:
             print_csv(self.name, account, *parts)
         else:
             print_account(self.name, account, *parts, verdict_only=self.quiet)
+        self.files.print_rest()
 
     def _write_page(self, account: dict[str, Any]) -> None:
         """Write the page of an account, where one is wanted; one that fails spares the account."""

@@ -1,13 +1,17 @@
 """Where results are written: never over a better file, and elsewhere where there is no room."""
 
+import base64
 import sys
 import tempfile
 from collections.abc import Callable, Container, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from revelu.errors import FormatError, InputError
 
 Save = Callable[[Path], object]
+
+_PICTURES = {".png", ".svg"}
 
 
 class Files:
@@ -21,6 +25,8 @@ class Files:
         Which are beside a file that they were to replace.
     taken : set of Path
         Files that are read, resolved: nothing is written there.
+    printed : mapping of str to bytes
+        What no folder takes, by the names of the files.
     """
 
     def __init__(self) -> None:
@@ -28,6 +34,7 @@ class Files:
         self.unwritten: list[str] = []
         self.moved: list[str] = []
         self.taken: set[Path] = set()
+        self.printed: dict[str, bytes] = {}
 
     def write(
         self, paths: Iterable[Path | None], save: Save, *, certified: bool, force: bool
@@ -52,7 +59,12 @@ class Files:
                 save(place)
             except FormatError as error:
                 other = save_elsewhere(place, save)
-                kept = "no other folder takes it" if other is None else f"it is in {other}"
+                kept = f"it is in {other}"
+                if other is None:
+                    kept = "no other folder takes it"
+                    if content := content_of(place, save):
+                        self.printed[place.name] = content
+                        kept += ", and it is printed"
                 self.unwritten.append(f"{error}; {kept}")
                 self.written += [] if other is None else [f"{other}"]
             else:
@@ -62,6 +74,14 @@ class Files:
         """Say on standard error what is not where it was to be."""
         if sys.stderr is not None:
             sys.stderr.writelines(f"revelu: {text}\n" for text in (*self.moved, *self.unwritten))
+
+    def print_rest(self) -> None:
+        """Print on standard error, as text, what no folder takes."""
+        if sys.stderr is None:
+            return
+        for name, content in self.printed.items():
+            sys.stderr.write(f"revelu: {name}, for base64 -d:\n")
+            sys.stderr.write(base64.encodebytes(content).decode())
 
 
 def place_of(path: Path, taken: Container[Path]) -> Path:
@@ -101,6 +121,15 @@ def save_elsewhere(path: Path, save: Save) -> Path | None:
             continue
         return place
     return None
+
+
+def content_of(path: Path, save: Save) -> bytes:
+    """Return what would be written to a file; nothing where that cannot be made, or drawn anew."""
+    from revelu.formats.arrays import in_memory
+
+    with in_memory() as kept, suppress(FormatError):
+        save(path)
+    return b"" if path.suffix.lower() in _PICTURES else next(iter(kept.values()), b"")
 
 
 def check_report(path: Path, taken: Iterable[Path]) -> None:

@@ -1,15 +1,19 @@
 """``revelu probe``: three rows to a target, and what came back."""
 
+import shlex
 import sys
 from typing import Any
 
 from revelu.cli.command import Asking, command
 from revelu.cli.exit_codes import ExitCode
+from revelu.cli.options import Box
 
 
 @command
-def probe(*, asking: Asking) -> ExitCode:
+def probe(box: Box = None, *, asking: Asking) -> ExitCode:
     """Ask TARGET for three rows, and show request, answer, and what was taken of it.
+
+    The last line is the command that goes on, where what was seen tells it.
 
     Example:
       revelu probe https://HOST/v2/models/NAME
@@ -24,7 +28,7 @@ def probe(*, asking: Asking) -> ExitCode:
     from revelu.tasks.probing import probe_target
 
     asking.reserve([])
-    with asking.opened() as oracle:
+    with asking.opened(box) as oracle:
         found = probe_target(oracle, seed=asking.seed)
     taken = None if found.taken is None else found.taken.tolist()
     own: dict[str, Any] = {
@@ -39,6 +43,7 @@ def probe(*, asking: Asking) -> ExitCode:
         "taken": taken,
         "precision": found.precision or None,
         "seconds_a_request": found.seconds,
+        "next": _next(asking.command_line, found.options, understood=not found.error),
     }
     account = asking.account(asking.target, found, own)
     if found.error:
@@ -46,6 +51,22 @@ def probe(*, asking: Asking) -> ExitCode:
         sys.stderr.write(f"revelu: {' '.join(found.error.split())}\n")
     asking.show(account, _rows(account))
     return ExitCode.TARGET if found.error else ExitCode.CERTIFIED
+
+
+def _next(line: str, options: tuple[str, ...], *, understood: bool) -> str | None:
+    """The command that goes on; None where it is not known which one does."""
+    if not (understood or options):
+        return None
+    name, _, *words = shlex.split(line)
+    kept = [word for word in words if word not in _FORMS]
+    if options and options[0] in kept:  # in place of what was given
+        place = kept.index(options[0])
+        del kept[place : place + len(options)]
+    return shlex.join([name, "extract", *kept, *options])
+
+
+# Options of what is printed.
+_FORMS = {"--json", "--csv", "--quiet", "--verbose"}
 
 
 def _rows(account: dict[str, Any]) -> list[tuple[str, str]]:
@@ -64,4 +85,5 @@ def _rows(account: dict[str, Any]) -> list[tuple[str, str]]:
         n, d, k = len(taken), account["inputs"], account["answers"]
         rows += [("shape", f"({n}, {d}) to ({n}, {k})"), ("precision", account["precision"])]
     each = f", {account['seconds_a_request']:.3f} s each" if account["requests"] else ""
-    return [*rows, ("requests", f"{account['requests']:,}{each}")] if each else rows
+    rows += [("requests", f"{account['requests']:,}{each}")] if each else []
+    return [*rows, ("next", account["next"])] if account["next"] else rows

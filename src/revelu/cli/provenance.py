@@ -10,7 +10,11 @@ from urllib.parse import urlsplit, urlunsplit
 import typer
 
 # A place for rows in a request, and what a variable or the kind of an authorisation looks like.
-_STRING_OR_PLACE = re.compile(r'"(?:[^"\\]|\\.)*"|\$rows?(?:\[\d+\])?')
+_STRING_OR_PLACE = re.compile(
+    r'"(?:[^"\\]|\\.)*"|\$rows?(?:\[\d+\])?|\$objects\((?:[^()"]|"(?:[^"\\]|\\.)*")*\)'
+)
+# A member of $objects(A, B=1) that stays what is said.
+_MEMBER = re.compile(r'("(?:[^"\\]|\\.)*"|[^",=()]+)=\s*("(?:[^"\\]|\\.)*"|[^",()]+)')
 _VARIABLE = re.compile(r"\$(?:\w+|\{\w+\})")
 _KINDS = {"apikey", "basic", "bearer", "digest", "negotiate", "token"}
 
@@ -79,17 +83,32 @@ def _header(text: str) -> str:
 
 def _request(text: str) -> str:
     """What may be shown of a request: all but the members that may be secret."""
-    marked = _STRING_OR_PLACE.sub(
-        lambda found: found[0] if found[0][0] == '"' else f'"{_PLACED}{found[0]}"', text
-    )
+    places: list[str] = []
+
+    def mark(found: re.Match[str]) -> str:
+        if found[0][0] == '"':
+            return found[0]
+        places.append(_MEMBER.sub(_member, found[0]))
+        return f'"{_PLACED}{len(places) - 1}"'
+
+    marked = _STRING_OR_PLACE.sub(mark, text)
     try:
         request = json.loads(marked)
     except (ValueError, RecursionError):
         return _HIDDEN
     told = _without_secret_members(request, is_secret=False)
-    if told == request and _PLACED not in text:
+    if told == request and _PLACED not in text and all(place in text for place in places):
         return text
-    return re.sub(f'"{_PLACED}([^"]*)"', r"\1", json.dumps(told, ensure_ascii=False))
+    shown = json.dumps(told, ensure_ascii=False)
+    return re.sub(f'"{_PLACED}(\\d+)"', lambda found: places[int(found[1])], shown)
+
+
+def _member(found: re.Match[str]) -> str:
+    """A member of an object that stays, without what may be secret."""
+    from revelu.adapters.addresses import may_be_secret
+
+    name, value = (part.strip().strip('"') for part in found.groups())
+    return f'{found[1]}="{_HIDDEN}"' if may_be_secret(name, value) else found[0]
 
 
 def _without_secret_members(value: Any, *, is_secret: bool) -> Any:

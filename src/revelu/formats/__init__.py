@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from revelu.errors import FormatError
-from revelu.formats.arrays import Arrays, check_is_file, naming_system_errors
+from revelu.formats.arrays import Arrays, check_is_file, is_in_memory, naming_system_errors
 from revelu.formats.nodes import Node
 from revelu.formats.onnx_frame import Frame
 from revelu.numerics.links import NONE, Link
@@ -175,6 +175,8 @@ def check_writable(path: Path) -> None:
     path = Path(path)
     if (library := getattr(_format_of(path), "library", None)) is not None:
         library()
+    if is_in_memory():
+        return
     with naming_system_errors(path, "written"):
         if path.is_dir():
             raise FormatError(f"{path}: is a folder")

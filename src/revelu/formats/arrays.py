@@ -4,6 +4,7 @@ import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from pathlib import Path
 from typing import NamedTuple
 
@@ -66,6 +67,25 @@ def check_is_file(path: Path) -> None:
         raise FormatError(f"{path}: {'is a folder' if path.is_dir() else 'no such file'}")
 
 
+_KEPT: ContextVar[dict[Path, bytes] | None] = ContextVar("_KEPT", default=None)
+
+
+@contextmanager
+def in_memory() -> Iterator[dict[Path, bytes]]:
+    """Keep files that are written inside, by their paths, and put none on disk."""
+    kept: dict[Path, bytes] = {}
+    before = _KEPT.set(kept)
+    try:
+        yield kept
+    finally:
+        _KEPT.reset(before)
+
+
+def is_in_memory() -> bool:
+    """Whether files are kept, and not put on disk."""
+    return _KEPT.get() is not None
+
+
 def replace_file(path: Path, content: bytes) -> None:
     """Write ``content`` beside ``path`` and move it into place.
 
@@ -74,6 +94,9 @@ def replace_file(path: Path, content: bytes) -> None:
     FormatError
         If the system refuses; whatever was at ``path`` is still there.
     """
+    if (kept := _KEPT.get()) is not None:
+        kept[path] = content
+        return
     temporary = path.with_name(f".revelu-{os.getpid()}-{threading.get_ident()}.part")
     try:
         with naming_system_errors(path, "written"):

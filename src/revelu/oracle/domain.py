@@ -20,6 +20,8 @@ from revelu.types import BoolArray, FloatArray
 
 __all__ = ["Domain"]
 
+_AS_REAL = "asked as real numbers"
+
 
 @dataclass(frozen=True, eq=False)
 class Domain:
@@ -160,7 +162,7 @@ class Domain:
             center[discrete] = [_most_frequent(X[:, j]) for j in np.flatnonzero(discrete)]
             held |= discrete
         elif discrete.any():
-            notes.append(f"{_columns(discrete, name, called)} of few values: asked as real numbers")
+            notes.append(f"{_columns(discrete, name, called)} of few values: {_AS_REAL}")
         if held.all():
             raise InputError(f"{name}: every column is constant, or of few values")
         free = np.flatnonzero(~held)
@@ -257,6 +259,48 @@ class Domain:
         center, spread = self.center[order], self.spread[..., order]
         rows = None if self.rows is None else self.rows[:, order]
         return replace(self, center=center, spread=spread, bounds=bounds, names=names, rows=rows)
+
+    def holding(self, columns: BoolArray, at: FloatArray, note: str) -> "Domain":
+        """Return the domain with more columns held; the others are drawn as before.
+
+        Parameters
+        ----------
+        columns : ndarray of bool, shape (d,)
+        at : ndarray, shape (d,)
+            The values that they are held at.
+        note : str
+            Why.
+
+        Raises
+        ------
+        InputError
+            If no column is left.
+        """
+        held = self.is_held | columns
+        free, center = np.flatnonzero(~held), np.where(columns, at, self.center)
+        if not len(free):
+            raise InputError(f"{note}: no other column is left to ask about")
+        if ((self.matrix != 0).sum(axis=1) <= 1).all():
+            spread = self.matrix[(self.matrix[:, free] != 0).any(axis=1)]
+        else:
+            spread = np.zeros((len(free), len(center)))
+            std = np.linalg.norm(self.matrix[:, free], axis=0)
+            Z = self.matrix[:, free] / std
+            values, vectors = np.linalg.eigh(Z.T @ Z)
+            spread[:, free] = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T * std
+        called = self.names or [str(j) for j in range(len(center))]
+        rows = self.rows
+        if rows is not None:
+            rows = rows[(rows[:, held] == center[held]).all(axis=1)]
+        words = f"{self.words}, {_listed_values(columns, center, called)}"
+        # Those of few values are asked as real numbers no more, where they are held.
+        known = tuple(
+            f"{said} but for what is held" if said.endswith(_AS_REAL) else said
+            for said in self.notes
+        )
+        return replace(
+            self, center=center, spread=spread, words=words, notes=(*known, note), rows=rows
+        )
 
     @property
     def dim_target(self) -> int | None:

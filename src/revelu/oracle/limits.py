@@ -187,11 +187,14 @@ def with_advice(
     most = most if affords is None else min(most, affords)
     if not most or error.asked is None:
         return TargetError(f"{error}; {_IF}")
+    box: tuple[float, float] | None = None
     try:
-        said = _advice(error, ask, inside, most)
+        said, box = _advice(error, ask, inside, most)
     except ReveluError:  # which is not about this row
         said = ""
-    return TargetError(f"{error}; {said}" if said else f"{error}")
+    advised = TargetError(f"{error}; {said}" if said else f"{error}")
+    advised.options = () if box is None else ("--box", f"{box[0]:g}", f"{box[1]:g}")
+    return advised
 
 
 def _advice(
@@ -200,8 +203,8 @@ def _advice(
     inside: FloatArray | None,
     most: int,
     n_tried: int = 4,
-) -> str:
-    """The advice; nothing, where the rows are answered after all, or none is.
+) -> tuple[str, tuple[float, float] | None]:
+    """The advice, and a box; nothing, where the rows are answered after all, or none is.
 
     Parameters
     ----------
@@ -224,13 +227,13 @@ def _advice(
             far = _extreme_first(X, error.row, n_tried)
             outside = next((x for x in far if not answers(x)), None)
             if outside is None:
-                return ""
+                return "", None
             near = _extreme_first(X, None, len(X))[:-n_tried:-1]
             centre: FloatArray = np.zeros((1, X.shape[1]))
             known = [*near, *centre] if inside is None else [inside]
             found = next((x for x in known if answers(x)), None)
             if found is None:  # it answers nothing any more, or never did
-                return _IF if inside is None else ""
+                return (_IF if inside is None else ""), None
             inside = found
             limits = [find_limit(answers, inside, outside)]
         for limit in limits:
@@ -241,7 +244,7 @@ def _advice(
     except _EnoughError:
         box = None
     chosen = "--box LO HI, or --like DATA" if box is None else f"--box {box[0]:g} {box[1]:g}"
-    return f"{words}: ask it there, {chosen}"
+    return f"{words}: ask it there, {chosen}", box
 
 
 def _extreme_first(X: FloatArray, given: int | None, most: int) -> FloatArray:

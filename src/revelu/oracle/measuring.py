@@ -22,6 +22,7 @@ from revelu.oracle.numbers import (
 from revelu.oracle.oracle import Oracle
 from revelu.oracle.sentinels import Repeats
 from revelu.oracle.stencils import Stencils
+from revelu.oracle.whole_columns import in_whole_numbers
 from revelu.types import BoolArray, FloatArray, IntArray
 
 
@@ -42,6 +43,7 @@ def measure_noise(
     Where the answers are behind a head, as probabilities are, the oracle is switched to what is
     behind it, and the floor is that of the latter; where ranges leave that open, up to 200 more
     are asked.  Where answers are decimals of float32 numbers, it is switched to those numbers.
+    Where columns take whole numbers alone, it is moved to a domain that holds them.
 
     Parameters
     ----------
@@ -64,8 +66,12 @@ def measure_noise(
     LimitReachedError
         If the budget is under 64.
     """
-    rng = np.random.default_rng(seed)
-    first = _asked_twice(oracle, stencils, rng, repeats)
+
+    def begin() -> tuple[np.random.Generator, _First]:
+        rng = np.random.default_rng(seed)
+        return rng, _asked_twice(oracle, stencils, rng, repeats)
+
+    rng, first = in_whole_numbers(oracle, begin)
     answered, numbers = first.answered, first.numbers
     company = Company(oracle, numbers, repeats)
     of_labels = answered.shape[1] == 1 and are_labels(answered)

@@ -258,6 +258,13 @@ class NoiseFloor:
         return self.law in {"float32", "half-precision"}
 
     @property
+    def kind(self) -> str:
+        """What the answers are, in words that follow "the answers are"."""
+        is_stepped = self.law == "float32" and are_steps(float(self.nu.max()), self.numbers.eps)
+        steps = " numbers in steps, as of a quantised network" if is_stepped else ""
+        return f"{self.law}{steps}"
+
+    @property
     def half_digits(self) -> float:
         """The square root of the floor: half of the digits that an answer has."""
         return float(np.sqrt(self.nu.max()))
@@ -275,3 +282,15 @@ class NoiseFloor:
     def faint_slope(self) -> float:
         """A slope along a line, whose direction has norm sqrt(d), that may be left out."""
         return self.faint * float(np.linalg.norm(self.scale))
+
+
+def are_steps(error: float, rounding: float, many: float = 1000.0) -> bool:
+    """Whether errors are none of rounding, but of steps inside.
+
+    Parameters
+    ----------
+    many : float
+        Of so many roundings: those of a sum of n terms grow with sqrt(n), and no layer adds up a
+        million.
+    """
+    return error > many * rounding

@@ -12,7 +12,14 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from revelu.errors import InputError, LimitReachedError, ReveluError, TargetError, UnansweredError
+from revelu.errors import (
+    InputError,
+    LimitReachedError,
+    ReveluError,
+    TargetError,
+    UnansweredError,
+    WholeNumbersError,
+)
 from revelu.numerics.links import NONE, Link
 from revelu.oracle.arguments import is_interval, is_positive, whole_number
 from revelu.oracle.asking import Answer, ask_batches, ask_one, naming_failures, request_sizes
@@ -25,7 +32,7 @@ from revelu.oracle.ledger import PHASES, Ledger
 from revelu.oracle.limits import with_advice
 from revelu.oracle.numbers import nearest_float32
 from revelu.oracle.sentinels import Sentinels
-from revelu.types import FloatArray
+from revelu.types import BoolArray, FloatArray
 
 log = logging.getLogger(__name__)
 
@@ -103,6 +110,8 @@ class Oracle:
         Of classes, where those are answered: their numbers stand for them.
     was_ended : bool
         Whether :meth:`end` has kept anything from being asked, or computed.
+    has_met_limit : bool
+        Whether the budget or the time has kept anything from being asked.
 
     Raises
     ------
@@ -170,7 +179,7 @@ class Oracle:
         self._joined = self._in_round = False
         self._started: float | None = None
         self._ending = ""
-        self.is_waiting = self.was_ended = False
+        self.is_waiting = self.was_ended = self.has_met_limit = False
         self.journal: Journal | None = None
         self._sentinels: Sentinels | None = None
         self.is_remote = self._watched = is_remote
@@ -250,6 +259,15 @@ class Oracle:
     def target(self) -> Ask:
         """What is asked, as it was opened."""
         return self._ask
+
+    @property
+    def writes_whole(self) -> bool:
+        """Whether :meth:`write_whole` may be called."""
+        return hasattr(self._ask, "with_whole")
+
+    def write_whole(self, columns: BoolArray) -> None:
+        """Have whole numbers in some of the target's columns, (d,), written without a fraction."""
+        self._ask = self._ask.with_whole(columns)  # type: ignore[attr-defined]
 
     @property
     def image(self) -> tuple[int, int, int] | None:
@@ -460,6 +478,8 @@ class Oracle:
         if fresh:
             try:
                 self._ask_fresh(batches, fresh, answers)
+            except WholeNumbersError:
+                raise  # which says what it is about
             except UnansweredError as error:
                 most = 0 if not self.is_remote else self.remaining
                 raise with_advice(error, self._is_answered, self._inside, most) from None
@@ -490,6 +510,7 @@ class Oracle:
         inputs = self._placed(X).astype(np.float32).astype(np.float64)
         if self.domain is None:
             return np.clip(inputs, *self.box)
+        inputs = np.where(self.domain.is_held, self.domain.center, inputs)
         return self.domain.to_coordinates(np.clip(inputs, *(self.domain.bounds or self.box)))
 
     def watch(self, sentinels: Sentinels) -> None:
@@ -629,6 +650,7 @@ class Oracle:
     def _check_limits(self, n_queries: int) -> None:
         self.check_time()
         if not self.affords(n_queries):
+            self.has_met_limit = True
             raise LimitReachedError(
                 f"{n_queries} more queries do not fit the budget of {self.budget} "
                 f"({self.n_queries} asked)"
@@ -638,6 +660,7 @@ class Oracle:
         """Whatever is asked anew must fit the budget beside all that was ever answered."""
         if n_queries and not self._affords_fresh(n_queries):
             self._asked_anew = True  # this run differs from the earlier one, see `remaining`
+            self.has_met_limit = True
             asked = self.journal.n_queries if self.journal else self.n_queries
             raise LimitReachedError(
                 f"{n_queries} more queries do not fit the budget of {self.budget} "
@@ -661,6 +684,7 @@ class Oracle:
             # What is under way then ends soon after.
             self.client.until, self.client.allowed = time.monotonic() + left, self.max_seconds
         if left < 0.0:
+            self.has_met_limit = True
             speed = getattr(self.client, "speed", "")
             why = f": {speed}" if speed else ""
             raise LimitReachedError(f"the {self.max_seconds:g} seconds allowed are over{why}")

@@ -12,6 +12,7 @@ from revelu.adapters.error_pages import first_complaint
 from revelu.errors import TargetError
 from revelu.oracle import Oracle
 from revelu.oracle.numbers import are_written_float32, nearest_float32
+from revelu.oracle.whole_columns import in_whole_numbers
 from revelu.recovery import Result
 from revelu.tasks.job import open_target, random_seeds
 from revelu.types import FloatArray
@@ -40,6 +41,8 @@ class Probe(Result):
         Of a request, on average; of a target that is not behind an address, of the three rows.
     error : str
         Why nothing was understood.
+    options : tuple of str
+        Of the command line, with which it would be, as far as that is known.
     """
 
     dim_in: int
@@ -52,6 +55,7 @@ class Probe(Result):
     n_requests: int
     seconds: float
     error: str = ""
+    options: tuple[str, ...] = ()
 
 
 def probe_target(target: Any, seed: int = 0, n: int = 3, **options: Any) -> Probe:
@@ -81,18 +85,24 @@ def probe_target(target: Any, seed: int = 0, n: int = 3, **options: Any) -> Prob
         oracle.client.listener = exchanges.append
     rng = np.random.default_rng(random_seeds("probe", seed))
     low, high = oracle.box or (-np.inf, np.inf)
-    Z = rng.standard_normal((n, oracle.dim_in)).clip(low, high)
-    began, error, taken = time.monotonic(), "", None
-    try:
+    Z: FloatArray = rng.standard_normal((n, oracle.dim_in)).clip(low, high)
+
+    def ask() -> tuple[FloatArray, FloatArray]:
+        rows = Z[:, : oracle.dim_in]
         with oracle.phase("noise"):
-            taken = oracle(Z)
+            return rows, oracle(rows)
+
+    began, taken = time.monotonic(), None
+    failed: TargetError | None = None
+    try:
+        Z, taken = in_whole_numbers(oracle, ask)
     except TargetError as failure:
         # What did arrive says more than the failure does.
         if not exchanges:
             raise
-        error = f"{failure}"
+        failed = failure
     seconds = time.monotonic() - began
-    return _account(oracle, Z, taken, exchanges, seconds, error)
+    return _account(oracle, Z, taken, exchanges, seconds, failed)
 
 
 def _account(
@@ -101,11 +111,11 @@ def _account(
     taken: FloatArray | None,
     exchanges: Sequence[Any],
     seconds: float,
-    error: str,
+    failed: TargetError | None,
 ) -> Probe:
     # A refusal says more than what was asked after it, to see where limits are.
     refusals = [exchange for exchange in exchanges if exchange.reply.status >= 400]
-    told = refusals if error and refusals else exchanges
+    told = refusals if failed is not None and refusals else exchanges
     last = told[-1] if told else None
     if last is not None:
         seconds = sum(exchange.seconds for exchange in exchanges) / len(exchanges)
@@ -121,7 +131,9 @@ def _account(
         headers={} if last is None else dict(last.headers),
         n_requests=len(exchanges),
         seconds=seconds,
-        error=error,
+        error="" if failed is None else f"{failed}",
+        options=() if failed is None else failed.options,
+        warnings=() if oracle.domain is None else oracle.domain.notes,
     )
 
 

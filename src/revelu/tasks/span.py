@@ -15,6 +15,7 @@ from revelu.numerics.threads import in_one_thread
 from revelu.oracle import Domain, NoiseFloor, Oracle, whole_number
 from revelu.oracle.company import BY_BATCH
 from revelu.oracle.sentinels import Sentinels
+from revelu.oracle.whole_columns import in_whole_numbers
 from revelu.recover.method import Why
 from revelu.recover.span import Adaptive, Averaged, Labels, OneRound
 from revelu.recover.span.candidate import SpanCandidate
@@ -104,7 +105,10 @@ def recover_span(
         link=link,
     )
     job = _Job(oracle, seed, progress, "span", "span", whole_number("checks", checks, 1))
-    found = job.ended(job.from_labels() if labels else job.from_numbers(method, neurons))
+    if labels:
+        found = job.ended(in_whole_numbers(oracle, job.from_labels))
+    else:
+        found = job.ended(job.from_numbers(method, neurons))
     return span_in_units(found, oracle.domain)
 
 
@@ -232,6 +236,11 @@ class _Job(Job):
         is_by_batch = found.answers is not None and found.answers["law"] == BY_BATCH
         if found.status in _ADVICE and not (has_passed or self.oracle.was_ended or is_by_batch):
             said.append(_ADVICE[found.status])
+            if found.status is Status.UNVERIFIED:
+                # From labels, and from numbers with all their digits, what is found is by chance.
+                law = "labels" if found.answers is None else found.answers["law"]
+                is_chance = law in {"labels", "float64"}
+                said.append(_ANOTHER_SEED if is_chance else _MORE_DIGITS)
         return self.finished(replace(found, span=replace(found.span, certified=certified)), *said)
 
     def _nothing(self, refused: Refusal) -> SpanRecovery:
@@ -277,9 +286,10 @@ _STATUS = {
     Why.REFUTED: Status.NOT_DETERMINISTIC,
     Why.LIMIT: Status.BUDGET_EXHAUSTED,
 }
+_ANOTHER_SEED = "another seed may help"
+_MORE_DIGITS = "answers of more digits tell more"
 _ADVICE = {
-    Status.UNVERIFIED: "fresh moves inside the null space change answers: directions are "
-    "missing; another seed, more checks or answers of more digits may help",
+    Status.UNVERIFIED: "fresh moves inside the null space change answers: directions are missing",
     Status.PARTIAL: "what was found is not certified",
     Status.BUDGET_EXHAUSTED: "raise the budget or the time allowed",
     Status.NOT_DETERMINISTIC: "remove the randomness: labels and digits must repeat",

@@ -37,11 +37,20 @@ class AnswerError(ReveluError):
         Whether it looks like a fault on the way, and not like another kind of answer.
     row : int, optional
         The row that is not answered.
+    path : str, optional
+        Where numbers are.
     """
 
-    def __init__(self, message: str, *, passing: bool = False, row: int | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        passing: bool = False,
+        row: int | None = None,
+        path: str | None = None,
+    ) -> None:
         super().__init__(message)
-        self.passing, self.row = passing, row
+        self.passing, self.row, self.path = passing, row, path
 
 
 class Answers:
@@ -91,6 +100,7 @@ class Answers:
             If it is not understood.
         """
         document = _document(content, kind, n)
+        self._cells.origin = next((one for one in ("csv", "plain") if one in kind.lower()), "")
         try:
             rows = self._rows(document, n, has_texts=_MAY_HAVE_TEXTS.search(content) is not None)
             Y = None if self.classes else _as_numbers(rows)
@@ -159,7 +169,9 @@ class Answers:
             said = f"; {hint(self.path or '', within)}".removesuffix("; ")
             if within != document and not _lacks(self._query, document):
                 said = "; scores that are sorted by size are taken by label: end the path before"
-            raise AnswerError(f"has nothing at {self.path}; it answers {_short(document)}{said}")
+            place = next(iter(places_of_numbers(within)), None)
+            shown_here = f"has nothing at {self.path}; it answers {_short(document)}{said}"
+            raise AnswerError(shown_here, path=place)
         return matches
 
     def _only(self, document: Any, within: Any, n: int) -> Any:
@@ -185,6 +197,8 @@ class Answers:
                 raise AnswerError(f"answers an error: {_short(document)}", passing=True)
             inner = within[sent[0]]
             return self._only(inner, inner, n)
+        if not within:
+            raise AnswerError("answers nothing: {}")
         if len(within) != 1:
             if _UNFINISHED & {str(part).lower() for part in within.values()}:
                 raise AnswerError(
@@ -194,7 +208,8 @@ class Answers:
             path = next(iter(places_of_numbers(within)), f"$.{first}")
             raise AnswerError(
                 f"answers several things, {_short(document)}: name the one to take, "
-                f"such as answer '{shown(path)}'"
+                f"such as answer '{shown(path)}'",
+                path=path,
             )
         ((name, found),) = within.items()
         if name.lower() in _ERRORS:

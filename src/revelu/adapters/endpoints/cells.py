@@ -24,7 +24,10 @@ _PLAIN = re.compile(
 _NUMERAL = re.compile(
     r"(?:(?<!\d)[-+]\s?)?[.,]?\d(?:\d|[.,'](?=\d)|[ ](?=\d{3}(?!\d)))*(?:[eE][-+]?\d+)?", re.ASCII
 )
+_FRACTION = re.compile(r"\d[.,]\d")
 _DIGITS = re.compile(r"\d+")
+# All digits of a text in parentheses, without a sign of their own and without a word.
+_ACCOUNTED = re.compile(r"([^\w()+-]*)\(([^\w()+-]*\d[\d.,' ]*[^\w()+-]*)\)([^\d()]*)")
 # Signs of other scripts, each as the one that reads alike.
 _ALIKE = str.maketrans(
     {"\u2212": "-", "\u2019": "'", "\u066b": ".", "\u066c": "'"}
@@ -62,31 +65,42 @@ class Form:
         Of the numeral that differs from answer to answer.
     others : tuple of str
         The other numerals, which do not.
+    accounts : bool
+        Whether a number in parentheses is less than 0.
     """
 
     around: tuple[str, ...] = ("", "")
     place: int = 0
     others: tuple[str, ...] = ()
+    accounts: bool = False
 
     @classmethod
-    def of(cls, texts: Sequence[str]) -> "Form | None":
-        """The form of texts, where one numeral in constant text is all that differs."""
-        read = [_taken_apart(text) for text in texts]
+    def of(cls, texts: Sequence[str], *, accounts: bool = False) -> "Form | None":
+        """The form of texts, where one numeral in constant text is all that differs.
+
+        Where some are in parentheses, those are less than 0.
+        """
+        read = [_taken_apart(text, accounts=accounts) for text in texts]
         if len({around for around, _ in read}) != 1:
-            return None
+            some = not accounts and any(map(_is_accounted, texts))
+            return cls.of(texts, accounts=True) if some else None
         numerals = list(zip(*(found for _, found in read), strict=True))
         differ = [i for i, column in enumerate(numerals) if len(set(column)) > 1]
         if len(differ) > 1 or (not differ and len(numerals) != 1):
             return None
         place = differ[0] if differ else 0
         others = tuple(column[0] for i, column in enumerate(numerals) if i != place)
-        return cls(read[0][0], place, others)
+        return cls(read[0][0], place, others, accounts)
 
     def numeral(self, text: str) -> str | None:
         """The number in a text, as it is written; None of texts of another form."""
-        around, found = _taken_apart(text)
-        others = (*found[: self.place], *found[self.place + 1 :])
-        return found[self.place] if (around, others) == (self.around, self.others) else None
+        # The first one less than 0 may come late.
+        for accounts in dict.fromkeys((self.accounts, True)):
+            around, found = _taken_apart(text, accounts=accounts)
+            others = (*found[: self.place], *found[self.place + 1 :])
+            if (around, others) == (self.around, self.others):
+                return found[self.place]
+        return None
 
     @property
     def exponent(self) -> int:
@@ -108,6 +122,8 @@ class Cells:
     enough : int
         Numbers of three places without trailing zeros: that none of so many has fewer places
         happens less than once in twenty times, 0.9^29 < 0.05.
+    most_bins : int
+        Different texts with fractions that may be names, as "0.5 to 1.5" is of a class.
 
     Attributes
     ----------
@@ -115,12 +131,16 @@ class Cells:
         Whether they are names; None before the first answer.
     are_texts : bool
         Whether the first answers were texts.
+    origin : {"", "csv", "plain"}
+        What they are from: lines of CSV, where a comma parts cells, or of plain text.
     """
 
-    def __init__(self, enough: int = 29) -> None:
-        self._enough = enough
+    def __init__(self, enough: int = 29, *, most_bins: int = 12) -> None:
+        self._enough, self._most_bins = enough, most_bins
         self.are_names: bool | None = None
-        self.are_texts = False
+        self.are_texts, self.origin = False, ""
+        # What a comma between digits is for, where it says more than which decimals there are.
+        self._commas: str | None = None
         self._forms: list[Form] = []
         self._shown: Sequence[Any] = ()
         # What the sign of decimals may be.
@@ -135,6 +155,13 @@ class Cells:
             If they are neither, differ from those before, or leave open what they are.
         """
         columns = list(zip(*rows, strict=True))
+        if self._commas is None:
+            self._commas = self._purpose(columns)
+        if self._commas == "decimals" and len(columns) % 2 == 0:
+            pairs = zip(columns[::2], columns[1::2], strict=True)
+            columns = [tuple(map(",".join, zip(*both, strict=True))) for both in pairs]
+        elif self._commas == "list" and len(columns) == 1:
+            columns = list(zip(*(text.split(",") for text in columns[0]), strict=True))
         if self.are_names is None:
             self._learn(columns)
         if self.are_names:
@@ -154,11 +181,44 @@ class Cells:
             ]
         ).T
 
+    def _purpose(self, columns: Sequence[Sequence[Any]]) -> str:
+        """What commas are for: "list", "decimals" that CSV has taken for two cells, or neither.
+
+        Raises
+        ------
+        CellError
+            If that is open.
+        """
+        cells = [cell for column in columns for cell in column]
+        if not cells or any(type(cell) is not str for cell in cells):
+            return ""
+        if len(columns) > 1:
+            second = [cell for column in columns[1::2] for cell in column]
+            is_list = len(columns) % 2 > 0 or any(cell[:1] in {"-", "+"} for cell in second)
+            if self.origin != "csv" or is_list:
+                return ""
+            if any(map(_LEADING_ZERO.match, cells)):
+                return "decimals"
+            if all(len(cell) == 1 for cell in second):
+                return ""
+            raise CellError(_unclear(",".join(column[0] for column in columns)))
+        parts = [text.split(",") for text in cells]
+        is_list = len(set(map(len, parts))) == 1 and len(parts[0]) > 1
+        if not is_list or not all(is_plain(one) for some in parts for one in some):
+            return ""
+        form = Form.of(cells)
+        numerals = [] if form is None else [form.numeral(text) or "" for text in cells]
+        if not numerals or not frozenset.intersection(*map(_signs_of, numerals)):
+            return "list"
+        if self.origin == "plain" and all(len(one) == 1 for some in parts for one in some[1:]):
+            raise CellError(_unclear(cells[0]))
+        return ""
+
     def take_numbers(self, k: int) -> None:
         """Know that cells are numbers of JSON, k of a row."""
         if self.are_names is None:
             self._forms, self._shown = [Form()] * k, [0.0]
-            self.are_names = False
+            self.are_names, self._commas = False, "list"
 
     def _learn(self, columns: Sequence[Sequence[Any]]) -> None:
         """See what the cells are."""
@@ -168,11 +228,29 @@ class Cells:
             form is None or (form.is_numbered and all(_is_whole(form, text) for text in some))
             for form, some in zip(forms, texts, strict=True)
         ]
+        # Of classes that are named by the numbers that they lie between there are few.
+        if any(
+            form is None and len(set(some)) > self._most_bins and all(map(_FRACTION.search, some))
+            for form, some in zip(forms, texts, strict=True)
+        ):
+            raise CellError(
+                f"answers {_quoted(columns[0][:2])}: numbers in texts that are not alike; if they "
+                f"are names of classes, {_GIVE}"
+            )
         if any(named) and (len(columns) > 1 or len(texts[0]) < len(columns[0])):
             row = [column[0] for column in columns]
             raise CellError(
                 f"answers numbers and text together: {_quoted(row)}; name one by answer"
             )
+        cells = [text for some in texts for text in some]
+        if cells and not any(named) and all(map(_is_accounted, cells)):
+            raise CellError(
+                f"answers {_quoted(cells[0])}: whether parentheses make a number less than 0 no "
+                "other answer shows; more rows a request may (--batch)"
+            )
+        # Of a column that is always less than 0 the others tell.
+        if any(form.accounts for form in forms if form is not None):
+            forms = [Form.of(some, accounts=True) for some in texts]
         self._forms = [form for form in forms if form is not None]
         self._shown = [column[0] for column in columns]
         # Other threads read cells once it is known what they are.
@@ -226,14 +304,26 @@ class Cells:
 
 _GIVE = "give --classes"
 
+# Digits that no number begins with, but decimals do.
+_LEADING_ZERO = re.compile(r"[+-]?0\d")
 
-def _taken_apart(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What is around the numerals of a text, and these."""
+
+def _unclear(text: str) -> str:
+    return (
+        f"answers {_quoted(text)}: whether a comma parts numbers or comes before decimals no other "
+        "answer shows; more rows a request may (--batch)"
+    )
+
+
+def _taken_apart(text: str, *, accounts: bool = False) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What is around the numerals of a text, and these; of accounts with a sign for parentheses."""
     text = "".join(
         f"{unicodedata.decimal(char)}" if char.isdecimal() else char
         for char in text.strip().translate(_ALIKE)
     )
     sign = ""
+    if accounts and (found_in := _ACCOUNTED.fullmatch(text)) is not None:
+        sign, text = "-", "".join(found_in.groups())
     if text[:1] == "-" and not _NUMERAL.match(text):
         sign, text = "-", text[1:]  # -$12.5
     around, found, end = [], [], 0
@@ -247,6 +337,10 @@ def _taken_apart(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     else:
         around[0] = sign + around[0]
     return tuple(around), tuple(found)
+
+
+def _is_accounted(text: str) -> bool:
+    return _ACCOUNTED.fullmatch(text.strip().translate(_ALIKE)) is not None
 
 
 def _is_whole(form: Form, text: str) -> bool:

@@ -8,6 +8,11 @@ from typing import Any
 from revelu.adapters.endpoints.cells import is_plain
 from revelu.adapters.json_text import read_document
 
+# A line of CSV of numbers without a point.
+_WITHOUT_POINT = re.compile(
+    r"[+-]?\d+(e[+-]?\d+)?(,[+-]?\d+(e[+-]?\d+)?)+", re.IGNORECASE | re.ASCII
+)
+_TABLES = re.compile(r"csv|tab-separated", re.IGNORECASE)
 _LINES = re.compile(r"ndjson|jsonl|json-?lines|json-seq", re.IGNORECASE)
 
 
@@ -16,6 +21,7 @@ def document_of(content: bytes, kind: str, n: int) -> Any:
 
     Lines of JSON are a list of what each holds.  Of CSV numbers are numbers and empty cells None;
     a header makes objects of its lines, and a single column, or a single line, is a list of cells.
+    Where no number has a point, a comma may come before decimals: cells stay the texts they are.
 
     Parameters
     ----------
@@ -33,7 +39,7 @@ def document_of(content: bytes, kind: str, n: int) -> Any:
     text = content.decode("utf-8-sig", errors="replace").strip()
     if _LINES.search(kind):
         return [read_document(line.encode()) for line in _lines(text)]
-    if "csv" in kind.lower() and text[:1] not in {"", "{", "[", "<"}:
+    if _TABLES.search(kind) and text[:1] not in {"", "{", "[", "<"}:
         return _table(text, n)
     try:
         return read_document(content)
@@ -59,10 +65,12 @@ def _table(text: str, n: int) -> Any:
     first = text.partition("\n")[0]
     delimiter = next((sign for sign in ";\t" if sign in first), ",")
     rows = [row for row in csv.reader(io.StringIO(text), delimiter=delimiter) if row]
+    lines = text.split()
     # Numbers are no names of columns, nor are the names of classes those of as many rows.
     has_header = len(rows) == n + 1 and not any(map(is_plain, rows[0]))
     header, rows = (rows[0], rows[1:]) if has_header else ([], rows)
-    cells = [[_cell(text) for text in row] for row in rows]
+    may_be_decimals = not header and delimiter == "," and all(map(_WITHOUT_POINT.fullmatch, lines))
+    cells = rows if may_be_decimals else [[_cell(text) for text in row] for row in rows]
     if header and any(len(row) != len(header) for row in rows):
         raise ValueError("a line of CSV is not as long as its header")
     if len(header) > 1:

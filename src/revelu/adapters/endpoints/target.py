@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+from copy import copy
 from functools import partial
 from typing import Any
 
@@ -14,10 +15,10 @@ from revelu.adapters.error_pages import error_of, says_too_many
 from revelu.adapters.http_client import Client, FailingError, Reply, TooLargeError
 from revelu.adapters.patience import Patience
 from revelu.adapters.portions import Portions, in_turn, joined
-from revelu.errors import InputError, TargetError, UnansweredError
+from revelu.errors import InputError, TargetError, UnansweredError, WholeNumbersError
 from revelu.oracle import agreed_dim_in
 from revelu.oracle.limits import limits_said
-from revelu.types import FloatArray
+from revelu.types import BoolArray, FloatArray
 
 # Keys, methods, waiting and gateways have nothing to do with the rows that were asked, and a
 # check of fields says itself what is wrong.
@@ -43,7 +44,8 @@ class EndpointTarget:
     attempts : int
         Times that a request is sent whose answer is not understood, once another one was.
     finite_attempts : int
-        Times that it is sent where an answer is not finite, which a model may mean.
+        Times that it is sent where an answer is not finite, or rows are refused, which a model may
+        mean.
     one_by_one_rows : int
         Rows of a batch, where each is a request: so many answers may be lost with a connection.
     job_rows : int
@@ -55,6 +57,8 @@ class EndpointTarget:
         What it is asked through.
     batch_rows : int or None
         Rows of a batch, where not any number will do.
+    column_names : tuple of str
+        Names of the inputs, where the request has some.
     facts : dict of str to str
         What decides the answers, besides the address.
 
@@ -85,8 +89,10 @@ class EndpointTarget:
         self._finite_attempts = finite_attempts
         self._template = endpoint.template()
         one_by_one = self._template.one_by_one
+        self.column_names = self._template.names
         self._answers = Answers(endpoint.answer, endpoint.classes, one_by_one=one_by_one)
         self._portions, self._has_answered = Portions(), False
+        self._has_answered_many = False
         declared = self._template.n_columns
         if endpoint.dim_in is not None:
             declared = agreed_dim_in(self.url, declared, endpoint.dim_in)
@@ -103,6 +109,12 @@ class EndpointTarget:
             self.batch_rows = endpoint.batch
         self.facts = {**_facts(endpoint), **self.client.address.facts}
 
+    def with_whole(self, columns: BoolArray) -> "EndpointTarget":
+        """Return the target with whole numbers in some columns (d,) written without a fraction."""
+        other = copy(self)
+        other._template = self._template.with_whole(columns)  # noqa: SLF001 - its own class
+        return other
+
     def __call__(self, X: FloatArray) -> np.ndarray:
         """Ask for the rows of ``X (n, d)``, shape (n, k).
 
@@ -115,7 +127,7 @@ class EndpointTarget:
             # Texts are read once all of them are there: one does not tell what they are.
             return self._answers.numbers(self._in_requests(X))
         except AnswerError as error:
-            raise TargetError(f"{self.url} {error}") from None
+            raise self._failed(error) from None
 
     def _in_requests(self, X: FloatArray) -> np.ndarray:
         """Ask for the rows of ``X (n, d)`` in as many requests as it takes."""
@@ -164,12 +176,17 @@ class EndpointTarget:
             except FailingError as error:
                 raise TargetError(f"{error}{self._what_to_look_at(error.status)}") from None
             if reply.status >= 400:
-                raise self._refused(reply, len(X))
+                refused = self._refused(reply, len(X))
+                if attempt < self._finite_attempts and self._may_pass(refused):
+                    continue
+                raise refused
             try:
                 Y = self._answer(reply, len(X))
             except AnswerError as error:
                 may_pass = error.passing or self._has_answered
-                if attempt == self._attempts or not may_pass:
+                # A path that fits one row may fit no more: that is not asked for again and again.
+                is_like_others = error.passing or len(X) == 1 or self._has_answered_many
+                if attempt >= (self._attempts if is_like_others else 2) or not may_pass:
                     raise self._failed(error) from None
             else:
                 # What is not finite is asked for again, and then for the oracle to name.
@@ -177,6 +194,7 @@ class EndpointTarget:
                 if not is_whole and self._has_answered and attempt < self._finite_attempts:
                     continue
                 self._has_answered |= is_whole
+                self._has_answered_many |= is_whole and len(X) > 1
                 return Y
         raise AssertionError  # pragma: no cover - the last attempt returns or raises
 
@@ -190,7 +208,9 @@ class EndpointTarget:
 
     def _failed(self, error: AnswerError) -> TargetError:
         said = f"{self.url} {error}"
-        return TargetError(said) if error.row is None else UnansweredError(said, error.row)
+        failed = TargetError(said) if error.row is None else UnansweredError(said, error.row)
+        failed.options = () if error.path is None else ("--answer", error.path)
+        return failed
 
     def _refused(self, reply: Reply, n: int) -> TargetError:
         """What is raised for a reply of another status than that of success."""
@@ -204,10 +224,16 @@ class EndpointTarget:
                 "; a column of whole numbers stays at one, a number in the place of $row[I], or "
                 "$objects(age=40, income)"
             )
+            return WholeNumbersError(f"{self.url} answers {reply.status}: {said}{hint}")
         message = f"{self.url} answers {reply.status}: {said}{hint}"
         # Before anything is answered, only a limit that is said tells it from a wrong request.
         is_limit = is_of_rows and (self._has_answered or bool(limits_said(said)))
         return UnansweredError(message) if is_limit else TargetError(message)
+
+    def _may_pass(self, refused: TargetError) -> bool:
+        """Whether a refusal may be one of now and then: not of limits that it says."""
+        is_of_rows = type(refused) is UnansweredError
+        return is_of_rows and self._has_answered and not limits_said(f"{refused}")
 
     def _what_to_look_at(self, status: int) -> str:
         """What may be wrong with the first request; later ones are like those that did."""

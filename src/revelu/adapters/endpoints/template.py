@@ -10,6 +10,7 @@
 
 import json
 import re
+from copy import copy
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
@@ -17,7 +18,7 @@ import numpy as np
 
 from revelu.adapters.json_text import write_numbers
 from revelu.errors import InputError
-from revelu.types import FloatArray
+from revelu.types import BoolArray, FloatArray
 
 # A place for rows; in a string it has no quotes around it.
 _PLACE = re.compile(r"\$(?P<name>\w+)(?:\[(?P<column>\d{1,6})\])?")
@@ -56,19 +57,26 @@ class Place:
         """Members that are columns."""
         return sum(value is None for _, value in self.fields)
 
-    def filled(self, X: FloatArray) -> str:
-        """Return what stands here for rows (n, d): their numbers read back are the same."""
+    def filled(self, X: FloatArray, whole: frozenset[int] = frozenset()) -> str:
+        """Return what stands here for rows (n, d): their numbers read back are the same.
+
+        Parameters
+        ----------
+        whole : frozenset of int
+            Columns in which whole numbers have no fraction.
+        """
+        rows = _written(X, whole) if whole else X.tolist() if self.fields else X
         if self.fields:
-            return f"[{','.join(self._object(row) for row in X.tolist())}]"
+            return f"[{','.join(self._object(row) for row in rows)}]"
         if self.whole:
-            return write_numbers(X)
-        (row,) = X
+            return write_numbers(rows)
+        (row,) = rows
         if self.column is not None:
-            return repr(float(row[self.column]))
+            return repr(row[self.column] if whole else float(row[self.column]))
         numbers = write_numbers(row)
         return numbers[1:-1] if self.is_text else numbers
 
-    def _object(self, row: list[float]) -> str:
+    def _object(self, row: list[int | float]) -> str:
         numbers = iter(row)
         members = [f"{k}:{next(numbers)!r}" if v is None else f"{k}:{v}" for k, v in self.fields]
         return f"{{{','.join(members)}}}"
@@ -96,10 +104,13 @@ class Template:
         Fewest numbers of a row.
     n_columns : int or None
         Numbers of a row, where each has a place.
+    names : tuple of str
+        Of the numbers of a row, where they have some.
     """
 
     def __init__(self, text: str, method: str = "POST") -> None:
         self.text, self.method = text, method
+        self._whole: frozenset[int] = frozenset()
         self._parts = list(_parts(text))
         self.places = [part for part in self._parts if isinstance(part, Place)]
         if not self.places:
@@ -112,6 +123,8 @@ class Template:
         sizes = {place.n_fields for place in self.places if place.fields}
         if len(sizes) > 1 or 0 in sizes:
             raise InputError("$objects needs names of columns, everywhere as many")
+        fields = next((place.fields for place in self.places if place.fields), ())
+        self.names = tuple(str(json.loads(name)) for name, value in fields if value is None)
         self.n_least = next(iter(sizes), 1 + max(named, default=0))
         self.n_columns = self.n_least if sizes or None not in columns else None
         try:
@@ -124,6 +137,15 @@ class Template:
             left_out = next(i for i in range(self.n_columns) if i not in named)
             raise InputError(f"the request leaves out $row[{left_out}]")
 
+    def with_whole(self, columns: BoolArray) -> "Template":
+        """Return the template with whole numbers in some columns (d,) written without a fraction.
+
+        A server may take ``3`` for a whole number, and ``3.0`` for none.
+        """
+        other = copy(self)
+        other._whole = frozenset(np.flatnonzero(columns).tolist())  # noqa: SLF001 - its own class
+        return other
+
     def filled(self, X: FloatArray) -> tuple[str, bytes]:
         """Return the query of the address and the body that ask for the rows of ``X (n, d)``."""
         text = self._text(X)
@@ -133,7 +155,16 @@ class Template:
         return urlencode([(k, v if isinstance(v, str) else _compact(v)) for k, v in members]), b""
 
     def _text(self, X: FloatArray) -> str:
-        return "".join(p.filled(X) if isinstance(p, Place) else p for p in self._parts)
+        parts = self._parts
+        return "".join(p.filled(X, self._whole) if isinstance(p, Place) else p for p in parts)
+
+
+def _written(X: FloatArray, whole: frozenset[int]) -> list[list[int | float]]:
+    """Rows with whole numbers in some columns."""
+    return [
+        [int(x) if j in whole and x.is_integer() else x for j, x in enumerate(row)]
+        for row in X.tolist()
+    ]
 
 
 def _compact(value: object) -> str:

@@ -593,7 +593,7 @@ class RoughLayersSearch(Search):
         """What such answers cannot show."""
         sigma = float(self.noise.errors.max())
         return (
-            f"the answers are {self.noise.law}, with errors of about {sigma:.1g}: any neuron that "
+            f"the answers are {self.noise.kind}, with errors of about {sigma:.1g}: any neuron that "
             f"contributes less than {self.how.limit * sigma:.1g} (root mean square over "
             f"inputs {self.oracle.where}) would be missing"
         )

@@ -565,7 +565,7 @@ class FitSearch(Asking):
         """What these answers cannot show."""
         sigma = float((self.noise.nu * self.noise.scale).max()) * np.sqrt(2.0)
         return (
-            f"the answers are {self.noise.law}, with errors of about {sigma:.1g}: any neuron that "
+            f"the answers are {self.noise.kind}, with errors of about {sigma:.1g}: any neuron that "
             f"contributes less than {self.limit * sigma:.1g} (root mean square over inputs "
             f"{self._where}) would be missing"
         )

@@ -2,6 +2,7 @@
 
 import logging
 import time
+from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -129,7 +130,8 @@ def audit(
         rate=rate,
         link=link,
     )
-    given = given_inputs(inputs, oracle)
+    given = partial(given_inputs, inputs, oracle)
+    given()  # before anything is asked
     oracle.declare(command="audit", seed=int(seed))
     name = Path(inputs.file).name if isinstance(inputs, NamedRows) else ""
     source = f"of {name}" if name else "given"
@@ -142,7 +144,10 @@ class _Audit:
 
     Attributes
     ----------
+    given : callable, () -> (n, d) or None
+        Inputs as users send them, as queries.
     inputs : ndarray, shape (n, d), or None
+        The same, once it is known which columns are held.
     seed : int
     every_row : bool
     source : str
@@ -175,7 +180,7 @@ class _Audit:
     """
 
     oracle: Oracle
-    inputs: FloatArray | None
+    given: Callable[[], FloatArray | None]
     price: float | None
     seed: int
     progress: Listener | None
@@ -212,6 +217,7 @@ class _Audit:
         self.took: dict[str, float] = {}
         self.place = 0
         self.paid = PaidAnswers()
+        self.inputs: FloatArray | None = None
         self.judge: Judge | None = None
         self.noise: NoiseFloor | None = None
         self.kind, self.nature, self.is_noise = Kind(), Nature(self.oracle, self.seed), False
@@ -292,6 +298,7 @@ class _Audit:
             self.oracle.link = NONE
 
     def _ask_reference(self, link: Link) -> None:
+        self.inputs = self.given()
         n, left = self.n_reference, self.oracle.remaining
         if left is not None:
             n = max(min(n, int(self.reference_share * left)), 16)

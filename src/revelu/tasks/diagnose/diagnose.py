@@ -319,7 +319,8 @@ class _Examiner(Job):
             query_counts=counts,
             link=self.oracle.link,
             domain=self.oracle.where,
-            warnings=tuple(self.notes),
+            dim_in=self.oracle.dim_in,
+            warnings=(*self.notes, *(self.oracle.domain.notes if self.oracle.domain else ())),
         )
         return self.finished(found, *evidence)
 

@@ -14,14 +14,14 @@ from revelu.network import from_log_ratios
 from revelu.numerics.links import Link
 from revelu.numerics.threads import in_one_thread
 from revelu.oracle import Domain, NoiseFloor, whole_number
-from revelu.oracle.company import BY_BATCH
+from revelu.oracle.whole_columns import in_whole_numbers
 from revelu.recover.labels import FromLabels
 from revelu.recover.method import Why
-from revelu.recover.shallow import OneHidden
 from revelu.recover.signs import SAME_FUNCTION
 from revelu.recover.structured import Image, PixelNoise
 from revelu.recover.table import named_method, select_methods
 from revelu.recovery import Recovery, Status
+from revelu.tasks.extract.advice import advice
 from revelu.tasks.extract.chain import recover
 from revelu.tasks.extract.forecast import Forecast, forecast
 from revelu.tasks.extract.job import CertifyingJob
@@ -205,9 +205,8 @@ def extract(
         # As what it is the same is the target for a reader, which it is not.
         kept = tuple(said.removesuffix(SAME_FUNCTION) for said in recovery.evidence)
         recovery = replace(recovery, evidence=kept)
-    is_limited = oracle.budget is not None or oracle.max_seconds is not None
-    advice = [] if oracle.was_ended else _advice(recovery, method, oracle.box, limited=is_limited)
-    recovery = replace(recovery, evidence=(*recovery.evidence, *advice))
+    tried = [] if oracle.was_ended else advice(recovery, oracle, method)
+    recovery = replace(recovery, evidence=(*recovery.evidence, *tried))
     if oracle.names:
         named = tuple(oracle.names.name(label) for label in recovery.classes)
         recovery = replace(recovery, class_names=named)
@@ -221,7 +220,7 @@ def _run(
 ) -> Recovery:
     """Run to the end, whatever it is; a spent budget keeps what was found."""
     if labels or method == FromLabels.name:
-        return extract_labels(job)
+        return in_whole_numbers(job.oracle, lambda: extract_labels(job))
     began, before, given = time.monotonic(), job.oracle.n_queries, job.oracle.domain
     measured = job.measure_noise(job.new_seed())
     # Answers that a journal has are there at once, and say nothing of the pace.
@@ -329,54 +328,6 @@ def _refused(job: CertifyingJob, method: str, refused: Refusal) -> Recovery:
         evidence=(refused.reason,),
         method=method,
         saturated=refused.saturated,
-    )
-
-
-def _advice(
-    recovery: Recovery, method: str, box: tuple[float, float] | None, *, limited: bool
-) -> list[str]:
-    """What to try next; no larger budget where there was none."""
-    another = f"another seed {'or a larger budget ' if limited else ''}may help"
-    match recovery.status:
-        case Status.NOT_IN_CLASS if recovery.method == FromLabels.name:
-            return [
-                "from labels alone, networks of one or two hidden layers of ReLUs are recovered"
-            ]
-        case Status.PARTIAL if recovery.method == FromLabels.name:
-            return [another]
-        case Status.UNVERIFIED if (rows := _rows_that_differ(recovery)) is not None:
-            return [rows]
-        case Status.UNVERIFIED if recovery.certificate is not None:
-            return ["fresh queries disagree with the network: do not rely on it", another]
-        case Status.PARTIAL:
-            return ["some neurons are missing", another]
-        case Status.BUDGET_EXHAUSTED:
-            return ["raise the budget or the time allowed"]
-        case Status.NOT_DETERMINISTIC if recovery.answers and recovery.answers["law"] == BY_BATCH:
-            return []
-        case Status.NOT_DETERMINISTIC:
-            return ["remove the randomness"]
-        case Status.NOT_IN_CLASS if box is not None:
-            return ["in a box only networks of ReLU layers are recovered that change inside it"]
-        case Status.NOT_IN_CLASS if method == OneHidden.name:
-            return ["method auto looks for more hidden layers, too"]
-        case Status.NOT_IN_CLASS:
-            return ["only networks of ReLU layers are recovered"]
-    return []
-
-
-def _rows_that_differ(recovery: Recovery) -> str | None:
-    """What to do where inputs drawn agree and inputs at hand do not."""
-    said = recovery.certificate
-    if said is None or said.fidelity is None or said.fraction_within < 1.0:
-        return None
-    if said.fidelity.fraction_within == 1.0:
-        return None
-    how = ": the target is no network in that column" if said.fidelity.pattern else ""
-    return (
-        f"the network is right at inputs drawn, and not at {said.fidelity.source}{how}: do not "
-        "rely on it there; --keep-discrete, of data of one value of such columns, asks where they "
-        "are held"
     )
 
 

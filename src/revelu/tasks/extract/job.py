@@ -10,7 +10,7 @@ from revelu.errors import LimitReachedError
 from revelu.network import Network
 from revelu.oracle import Domain, NoiseFloor
 from revelu.recovery import Certificate, Status
-from revelu.tasks.job import Job
+from revelu.tasks.job import Job, Refusal
 from revelu.types import BoolArray, FloatArray
 
 # Fewer checks than this cannot say "less than 5% at 95% confidence" (0.95^59 < 0.05 < 0.95^58):
@@ -88,6 +88,19 @@ class CertifyingJob(Job):
         """Go on in the coordinates of a domain, as if nothing had been certified before."""
         self.oracle.move_to(domain)
         self.earlier, self.given = [], None
+
+    def measure_noise(self, seed: np.random.SeedSequence) -> NoiseFloor | Refusal:
+        """Measure the noise floor, and see that inputs given have what columns are held at.
+
+        Raises
+        ------
+        InputError
+            If one of them has another value there.
+        """
+        found = super().measure_noise(seed)
+        if self.inputs is not None and self.oracle.domain is not None:
+            self.oracle.domain.to_coordinates(self.inputs)
+        return found
 
     @property
     def rows(self) -> FloatArray | None:

@@ -1,0 +1,99 @@
+"""What to try next after an extraction; a seed or a budget only where it can help."""
+
+from revelu.oracle import Oracle
+from revelu.oracle.company import BY_BATCH
+from revelu.oracle.noise import are_steps
+from revelu.recover.labels import FromLabels
+from revelu.recover.shallow import OneHidden
+from revelu.recovery import Recovery, Status
+
+_FINE = ("float64", "float32", "half-precision")
+
+MORE_DIGITS = "the answers' own errors limit what is found: answers of more digits tell more"
+STEPS = (
+    "the answers err by {ratio:,.0f} times what float32 does, as those of a quantised network "
+    "do (int8): it is a function of steps, which no seed and no budget resolves"
+)
+
+
+def advice(recovery: Recovery, oracle: Oracle, method: str) -> list[str]:
+    """Say what to try next.
+
+    Parameters
+    ----------
+    method : str
+        As it was asked for.
+    """
+    match recovery.status:
+        case Status.NOT_IN_CLASS if recovery.method == FromLabels.name:
+            return [
+                "from labels alone, networks of one or two hidden layers of ReLUs are recovered"
+            ]
+        case Status.PARTIAL if recovery.method == FromLabels.name:
+            return [_another(oracle)]
+        case Status.UNVERIFIED if (rows := _rows_that_differ(recovery)) is not None:
+            return [rows]
+        case Status.UNVERIFIED if recovery.certificate is not None:
+            return [
+                "fresh queries disagree with the network: do not rely on it",
+                *_anew(recovery, oracle),
+            ]
+        case Status.PARTIAL:
+            return ["some neurons are missing", *_anew(recovery, oracle)]
+        case Status.BUDGET_EXHAUSTED:
+            return [_more_room(oracle)]
+        case Status.NOT_DETERMINISTIC if recovery.answers and recovery.answers["law"] == BY_BATCH:
+            return []
+        case Status.NOT_DETERMINISTIC:
+            return ["remove the randomness"]
+        case Status.NOT_IN_CLASS if oracle.box is not None:
+            return ["in a box only networks of ReLU layers are recovered that change inside it"]
+        case Status.NOT_IN_CLASS if method == OneHidden.name:
+            return ["method auto looks for more hidden layers, too"]
+        case Status.NOT_IN_CLASS:
+            return ["only networks of ReLU layers are recovered"]
+    return []
+
+
+def _anew(recovery: Recovery, oracle: Oracle, near: float = 10.0) -> list[str]:
+    """What another search may find, or why none does.
+
+    Parameters
+    ----------
+    near : float
+        Errors of no more tolerances than this are as good as the answers' own.
+    """
+    said, answers = recovery.certificate, recovery.answers or {}
+    if answers.get("law") == "float32" and not recovery.link.has_head and answers["step"] > 0:
+        error, rounding = answers["sigma"], answers["step"]
+        if are_steps(error, rounding):
+            return [STEPS.format(ratio=error / rounding)]
+    is_coarse = answers.get("law") not in _FINE
+    if is_coarse or (said is not None and said.max_abs_error <= near * said.tolerance):
+        return [MORE_DIGITS]
+    return [_another(oracle)]
+
+
+def _another(oracle: Oracle) -> str:
+    return f"another seed {'or a larger budget ' if oracle.has_met_limit else ''}may help"
+
+
+def _more_room(oracle: Oracle) -> str:
+    """Which limit was met: what is not given cannot be raised."""
+    limits = {"the budget": oracle.budget, "the time allowed": oracle.max_seconds}
+    return f"raise {' or '.join(name for name, limit in limits.items() if limit is not None)}"
+
+
+def _rows_that_differ(recovery: Recovery) -> str | None:
+    """What to do where inputs drawn agree and inputs at hand do not."""
+    said = recovery.certificate
+    if said is None or said.fidelity is None or said.fraction_within < 1.0:
+        return None
+    if said.fidelity.fraction_within == 1.0:
+        return None
+    how = ": the target is no network in that column" if said.fidelity.pattern else ""
+    return (
+        f"the network is right at inputs drawn, and not at {said.fidelity.source}{how}: do not "
+        "rely on it there; --keep-discrete, of data of one value of such columns, asks where they "
+        "are held"
+    )
