@@ -1,0 +1,174 @@
+"""Wrong labels: a law of their own, and how much evidence a halfspace needs against it.
+
+``P(y = 1 | x)`` is ``1 - missed`` inside the union and ``raised`` outside, whatever x is
+(random classification noise; Angluin and Laird, 1988).  Both rates are counted where no error
+of a border reaches.
+"""
+
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from scipy.special import gammaln
+
+from revelu.numerics.confidence import FALSE_ALARM
+from revelu.types import BoolArray, FloatArray
+
+
+@dataclass(frozen=True)
+class LabelNoise:
+    """Rates of wrong labels.
+
+    Attributes
+    ----------
+    raised : float
+        Share of the labels outside that say inside.
+    missed : float
+        Share of the labels inside that say outside.
+    n_raised, n_outside, n_missed, n_inside : int
+        Wrong labels, and labels, that the rates were counted from.
+    """
+
+    raised: float = 0.0
+    missed: float = 0.0
+    n_raised: int = 0
+    n_outside: int = 0
+    n_missed: int = 0
+    n_inside: int = 0
+
+    @classmethod
+    def measured(cls, depth: FloatArray, fires: BoolArray, width: float) -> "LabelNoise":
+        """Count wrong labels farther than a width from every border.
+
+        Parameters
+        ----------
+        depth : ndarray, shape (n,)
+            Largest margin of all units.
+        fires : ndarray of bool, shape (n,)
+        width : float
+
+        Notes
+        -----
+        Jeffreys' prior: half a wrong label is added outside.  Inside there may be few labels;
+        one more, as often wrong as those outside, is added to them.
+        """
+        outside, within = fires[depth < -width], fires[depth > width]
+        n_raised, n_missed = int(outside.sum()), int((~within).sum())
+        raised = (n_raised + 0.5) / (len(outside) + 1.0)
+        missed = (n_missed + raised) / (len(within) + 1.0)
+        # Rates that add up to 1 leave no information in a label.
+        return cls(
+            min(raised, 0.45),
+            min(missed, 0.45),
+            n_raised,
+            len(outside),
+            n_missed,
+            len(within),
+        )
+
+    @property
+    def is_none(self) -> bool:
+        """Whether no wrong label was counted."""
+        return not (self.n_raised or self.n_missed)
+
+    @property
+    def signal(self) -> float:
+        """By how much more often a label is 1 inside than outside."""
+        return 1.0 - self.raised - self.missed
+
+    def gains(self, fires: BoolArray) -> FloatArray:
+        """Log-likelihood of labels inside, less that outside, shape (n,)."""
+        for_one = np.log1p(-self.missed) - np.log(self.raised)
+        for_none = np.log(self.missed) - np.log1p(-self.raised)
+        return np.where(fires, for_one, for_none)
+
+
+def least_evidence(n: int, d: int) -> float:
+    """Log-likelihood ratio that noise gives any halfspace with `FALSE_ALARM` probability.
+
+    Under noise alone the likelihood ratio of one halfspace has mean 1, so that it passes e^c
+    with a probability of e^-c at most; n samples of d inputs are divided by halfspaces in
+    ``2 sum_{j <= d} C(n - 1, j)`` ways (Cover, 1965).
+    """
+    j = np.arange(min(d, n - 1) + 1)
+    ways = gammaln(n) - gammaln(j + 1) - gammaln(n - j)
+    return float(np.log(2.0) + np.logaddexp.reduce(ways) - np.log(FALSE_ALARM))
+
+
+def fewest_seen(noise: LabelNoise, n: int, d: int) -> int:
+    """Samples that a halfspace has to hold to be told from wrong labels."""
+    for_one, for_none = noise.gains(np.array([True, False]))
+    mean = (1.0 - noise.missed) * for_one + noise.missed * for_none
+    return int(np.ceil(least_evidence(n, d) / mean))
+
+
+def departures(
+    X: FloatArray, margins: FloatArray, fires: BoolArray, noise: LabelNoise, width: float
+) -> list[str]:
+    """Say where wrong labels do not come at random: beside borders, along inputs, deep inside.
+
+    Parameters
+    ----------
+    X : ndarray, shape (n, d)
+    margins : ndarray, shape (n, k)
+    fires : ndarray of bool, shape (n,)
+    width : float
+        Nearer to a border a label may differ without being wrong.
+    """
+    depth = margins.max(axis=1)
+    found = []
+    for side, rate, where in (
+        (depth < -width, noise.raised, "outside"),
+        (depth > width, noise.missed, "inside"),
+    ):
+        wrong = fires[side] != (where == "inside")
+        if not wrong.any():
+            continue
+        tests = _features(X[side], margins[side], where == "inside")
+        n_tests = 2 * sum(features.shape[1] for _, features in tests)
+        for name, features in tests:
+            if _is_off(features, wrong, rate, n_tests):
+                found.append(_NOT_RANDOM.format(m=int(wrong.sum()), where=where, name=name))
+                break
+    return found
+
+
+def _features(X: FloatArray, margins: FloatArray, inside: bool) -> list[tuple[str, FloatArray]]:
+    """What chance leaves alone: names, and functions of the inputs, (n, m) each."""
+    n, d = X.shape
+    depth = np.abs(margins.max(axis=1))
+    order = np.argsort(depth)
+    nearest = np.zeros((n, 8))
+    for column in range(8):
+        # The nearest half, quarter, ... of the labels.
+        nearest[order[: n >> (column + 1)], column] = 1.0
+    i, j = np.triu_indices(d)
+    tests = [("nearer to borders", nearest), ("along an input", np.hstack([X, X[:, i] * X[:, j]]))]
+    if inside and margins.shape[1] > 1:
+        pairs = [
+            (margins[:, a] > 0) & (margins[:, b] > 0)
+            for a, b in combinations(range(min(margins.shape[1], 16)), 2)
+        ]
+        tests.append(("where two halfspaces overlap", np.column_stack(pairs).astype(float)))
+    return tests
+
+
+def _is_off(features: FloatArray, wrong: BoolArray, rate: float, n_tests: int) -> bool:
+    """Whether wrong labels go with a feature more than chance explains.
+
+    Bernstein's inequality: a sum of independent terms of variance V in all, none beyond M,
+    passes ``M L / 3 + sqrt((M L / 3)^2 + 2 V L)`` with a probability of e^-L.
+    """
+    L = np.log(n_tests / FALSE_ALARM)
+    rate = max(rate, float(wrong.mean()))
+    centred = features - features.mean(axis=0)
+    total = np.abs(centred.T @ (wrong - rate))
+    V = rate * (1.0 - rate) * np.sum(centred**2, axis=0)
+    M = np.abs(centred).max(axis=0, initial=0.0) * max(rate, 1.0 - rate)
+    return bool((total > M * L / 3.0 + np.sqrt((M * L / 3.0) ** 2 + 2.0 * V * L)).any())
+
+
+_NOT_RANDOM = (
+    "{m:,} labels {where} are wrong, and not at random: there are more of them {name}, as where "
+    "the target is something else"
+)
