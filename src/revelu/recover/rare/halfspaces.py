@@ -88,8 +88,15 @@ def recover_union(
     why = Why.UNRESOLVED if notes else Why.EXPLAINED
     seen = fewest_seen(union.noise, n, d)
     beyond = _BEYOND.format(n=seen, share=seen / n, t=-ndtri(min(seen / n, 0.5)))
-    figures = {"noise": union.noise, "fewest_seen": seen}
-    return UnitsCandidate(why, units[told], (*notes, beyond), "labels", figures=figures)
+    noise = None if union.noise.is_none else (union.noise.raised, union.noise.missed)
+    return UnitsCandidate(
+        why,
+        units[told],
+        (*notes, beyond),
+        "labels",
+        noise=noise,
+        figures={"label_noise": union.noise, "fewest_seen": seen},
+    )
 
 
 @dataclass(frozen=True)

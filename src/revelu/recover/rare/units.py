@@ -175,6 +175,8 @@ class UnitsCandidate:
         What the target answers where no unit fires, unless units are smooth.
     fit : SmoothFit, optional
         Units and all that is above them, of smooth units that explain the answers.
+    noise : (float, float), optional
+        Shares of wrong labels, outside of the units and inside; None where no label is wrong.
     figures : mapping
         For reports: nothing reads them to decide.
     """
@@ -187,6 +189,7 @@ class UnitsCandidate:
     n_quiet: int = 0
     constant: Constant | None = None
     fit: SmoothFit | None = None
+    noise: tuple[float, float] | None = None
     figures: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
