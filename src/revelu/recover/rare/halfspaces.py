@@ -235,9 +235,9 @@ class _Fit:
 
 
 _NOT_RARE = (
-    "{share:.0%} of the labels are on the side that must be rare: the halfspaces are too near "
-    "to the origin for the method, or it is the other way to combine; with queries they may be "
-    "anywhere"
+    "{share:.0%} of the labels are on the side that must be rare, the 1s with --halfspaces or and "
+    "the 0s with --halfspaces and: it is the other way to combine, or the halfspaces are too near "
+    "to the origin for samples; with queries they may be anywhere"
 )
 _NONE = "no halfspace is seen"
 _NOTHING = (
