@@ -85,7 +85,7 @@ def measure(draw: Callable[[np.random.Generator], Rule], rate: float, seed: int)
     rng = np.random.default_rng([0x72756C65, seed])
     W, t = draw(rng)
     X = rng.standard_normal((N, W.shape[1]))
-    y = (X @ W.T >= t).any(axis=1) ^ (rng.random(N) < rate)
+    y = (X @ W.T - t >= 0).any(axis=1) ^ (rng.random(N) < rate)
     began = time.process_time()
     found = revelu.recover_halfspaces(X=X, y=y, seed=seed)
     seconds = time.process_time() - began

@@ -18,7 +18,7 @@ def drawn(W, t, n, rate, seed):
     """Samples of N(0, I), and labels of which a share is wrong."""
     rng = np.random.default_rng([0x77726F, seed])
     X = rng.standard_normal((n, W.shape[1]))
-    return X, (X @ W.T >= t).any(axis=1) ^ (rng.random(n) < rate)
+    return X, (X @ W.T - t >= 0).any(axis=1) ^ (rng.random(n) < rate)
 
 
 def held(found, W, t):
@@ -97,27 +97,28 @@ def test_fewer_than_were_named_are_not_all():
 
 @pytest.mark.parametrize("rate", [0.0, 0.05])
 def test_stated_bounds_hold_as_often_as_they_say(rate):
-    """Of 120 directions and thresholds 95% are within; 120 coins of 0.95 fall below 105 once in
-    two thousand times, and all of them are 1 once in five hundred."""
-    w, n_runs = np.array([0.6, 0.0, 0.8]), 120
+    """60 coins of 0.95 are 1 fewer than 50 times once in five thousand, and 120 always once in
+    five hundred."""
+    w, n_runs = np.array([0.6, 0.0, 0.8]), 60
+    start = np.array([0.6, 0.02, 0.8]) / np.linalg.norm([0.6, 0.02, 0.8])
     within = np.zeros(2, dtype=int)
     noise = LabelNoise(raised=rate, missed=rate)
     for seed in range(n_runs):
-        X, y = drawn(w[None], np.array([1.5]), 3000, rate, seed)
+        X, y = drawn(w[None], np.array([1.5]), 1500, rate, seed)
         costs = np.abs(noise.gains(y)) if rate else None
-        rng = np.random.default_rng(seed)
-        start = np.array([0.0, 0.02, 0.0]) + w
-        start /= np.linalg.norm(start)
-        found = version_space(X, y, start, 1.5, rng, costs=costs)
+        found = version_space(X, y, start, 1.5, np.random.default_rng(seed), costs=costs)
         angle = np.linalg.norm(found.directions[0] - w)
-        within += [angle <= found.bounds[0], abs(found.thresholds[0] - 1.5) <= found.threshold_bounds[0]]
-    assert (within >= 105).all()
-    assert (within < n_runs).all()
+        within += [
+            angle <= found.bounds[0],
+            abs(found.thresholds[0] - 1.5) <= found.threshold_bounds[0],
+        ]
+    assert (within >= 50).all()
+    assert within.sum() < 2 * n_runs
 
 
 @pytest.mark.parametrize(("n", "d"), [(7, 1), (20, 1), (5, 4), (6, 2)])
 def test_halfspaces_are_counted(n, d):
-    """Halflines divide n numbers in 2n ways; in many dimensions there is no way that they do not."""
+    """Halflines divide n numbers in 2n ways, halfspaces of n - 1 dimensions in all 2^n."""
     ways = np.exp(least_evidence(n, d)) * FALSE_ALARM
     assert ways == pytest.approx({1: 2 * n, 4: 2**n}.get(d, 2 * (1 + 5 + comb(5, 2))))
 
@@ -142,10 +143,10 @@ def test_a_rare_halfspace_is_found_among_as_many_wrong_labels():
     X, y = drawn(w[None], np.array([2.8]), 40_000, 0.01, seed=6)
     noise = LabelNoise(raised=0.01, missed=0.01)
     rng = np.random.default_rng(0)
-    found = find_halfspace(X, y, Units.none(5), noise, rng)
+    found = find_halfspace(X, y, Units.none(5), noise)
     assert np.linalg.norm(found.directions[0] - w) < 0.15
     coins = rng.random(40_000) < 0.01
-    assert find_halfspace(X, coins, Units.none(5), noise, rng) is None
+    assert find_halfspace(X, coins, Units.none(5), noise) is None
 
 
 def test_wrong_labels_beside_a_border_are_no_chance():

@@ -6,7 +6,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import bdtrc
 
-from revelu.numerics.confidence import CONFIDENCE, FALSE_ALARM, at_most, standard_errors, upper_bound
+from revelu.numerics.confidence import (
+    CONFIDENCE,
+    FALSE_ALARM,
+    at_most,
+    standard_errors,
+    upper_bound,
+)
 from revelu.recovery import Certificate
 from revelu.types import BoolArray, FloatArray
 

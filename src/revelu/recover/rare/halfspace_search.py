@@ -4,6 +4,8 @@ Directions are tried: those of samples labelled inside, of known units and away 
 mean.  Beyond a threshold along the right one labels inside are more frequent than wrong ones are.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 from scipy.special import xlogy
 
@@ -18,7 +20,6 @@ def find_halfspace(
     fires: BoolArray,
     known: Units,
     noise: LabelNoise,
-    rng: np.random.Generator,
     *,
     n_tried: int = 200,
     n_fitted: int = 3,
@@ -53,17 +54,11 @@ def find_halfspace(
         return None
     few, few_fire = X[:most], fires[:most]
     starts = _directions(few[few_fire], known, n_tried)
-    tried = sorted((_scan(few, few_fire, w) for w in starts), key=lambda found: -found[0])
+    tried = sorted((_scan(few, few_fire, w) for w in starts), key=lambda start: -start.height)
     best: tuple[float, Units] | None = None
-    for height, threshold, w in tried[:n_fitted]:
-        for _ in range(n_turns):
-            held = few @ w >= threshold
-            mean = few[held & few_fire].mean(axis=0)
-            higher, at, turned = _scan(few, few_fire, mean / np.linalg.norm(mean))
-            if higher <= height:
-                break
-            height, threshold, w = higher, at, turned
-        W, t = fit_union(X, fires, w[None], np.array([threshold]), noise=noise)
+    for start in tried[:n_fitted]:
+        found = _turned(few, few_fire, start, n_turns)
+        W, t = fit_union(X, fires, found.w[None], np.array([found.threshold]), noise=noise)
         evidence = float(noise.gains(fires[X @ W[0] >= t[0]]).sum())
         if evidence >= needed and (best is None or evidence > best[0]):
             best = evidence, Units.one(W[0], float(t[0]), np.inf, np.inf)
@@ -74,13 +69,35 @@ def _directions(X: FloatArray, known: Units, n: int) -> FloatArray:
     """Rows of norm 1 to try, from samples labelled inside."""
     lengths = np.linalg.norm(X, axis=1)
     far = X[np.argsort(-lengths)[:n]]
-    values, U = np.linalg.eigh(X.T @ X)
+    U = np.linalg.eigh(X.T @ X)[1]
     rows = np.vstack([X.mean(axis=0), far, U.T, -U.T, known.directions, -known.directions])
     return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True))
 
 
-def _scan(X: FloatArray, fires: BoolArray, w: FloatArray) -> tuple[float, float, FloatArray]:
-    """The threshold along a direction beyond which labels inside stand out most, and by how much.
+@dataclass(frozen=True)
+class _Tail:
+    """A direction, where its tail begins, and how much labels inside stand out there."""
+
+    w: FloatArray
+    threshold: float
+    height: float
+
+
+def _turned(X: FloatArray, fires: BoolArray, start: _Tail, n_turns: int) -> _Tail:
+    """Turn a direction to the mean of the labels inside that it holds, as long as that helps."""
+    best = start
+    for _ in range(n_turns):
+        held = X[fires & (X @ best.w >= best.threshold)]
+        mean = held.mean(axis=0)
+        turned = _scan(X, fires, mean / np.linalg.norm(mean))
+        if turned.height <= best.height:
+            break
+        best = turned
+    return best
+
+
+def _scan(X: FloatArray, fires: BoolArray, w: FloatArray) -> _Tail:
+    """The tail along a direction in which labels inside stand out most.
 
     By the likelihood ratio of two rates, beyond and below, against a single one.
     """
@@ -102,4 +119,4 @@ def _scan(X: FloatArray, fires: BoolArray, w: FloatArray) -> tuple[float, float,
     )
     ratio = np.where(beyond > rate, ratio, 0.0)
     best = int(ratio.argmax())
-    return float(ratio[best]), float(ones[best]), w
+    return _Tail(w, float(ones[best]), float(ratio[best]))

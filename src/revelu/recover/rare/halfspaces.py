@@ -164,9 +164,7 @@ class _Fit:
         outside = union.margins(self.X).max(axis=1, initial=-np.inf) < -union.width
         k = len(union.W)
         known = Units(union.W, union.t, np.zeros(k), np.zeros(k))
-        return find_halfspace(
-            self.X[outside], self.fires[outside], known, union.noise, self.rng
-        )
+        return find_halfspace(self.X[outside], self.fires[outside], known, union.noise)
 
     def _fitted(self, W: FloatArray, t: FloatArray) -> _Union:
         """Fit all units; leave out, one by one, those that chance explains."""
@@ -206,7 +204,7 @@ class _Fit:
         within = margins.max(axis=1) > union.width
         flipped = LabelNoise(union.noise.missed, union.noise.raised)
         none = Units.none(X.shape[1])
-        if find_halfspace(X[within], ~fires[within], none, flipped, self.rng) is not None:
+        if find_halfspace(X[within], ~fires[within], none, flipped) is not None:
             doubts.append(_HOLE)
         return replace(union, doubts=tuple(doubts))
 
@@ -227,9 +225,7 @@ class _Fit:
                     continue
             # A label inside others says nothing.
             decides = others < -union.width
-            unit = version_space(
-                X[decides], fires[decides], w, t, self.rng, costs=costs[decides]
-            )
+            unit = version_space(X[decides], fires[decides], w, t, self.rng, costs=costs[decides])
             found.append(unit)
         return reduce(Units.joined, found, Units.none(X.shape[1]))
 

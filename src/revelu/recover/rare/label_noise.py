@@ -80,7 +80,7 @@ class LabelNoise:
         """Log-likelihood of labels inside, less that outside, shape (n,)."""
         for_one = np.log1p(-self.missed) - np.log(self.raised)
         for_none = np.log(self.missed) - np.log1p(-self.raised)
-        return np.where(fires, for_one, for_none)
+        return np.asarray(np.where(fires, for_one, for_none))
 
 
 def least_evidence(n: int, d: int) -> float:

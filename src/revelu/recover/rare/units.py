@@ -18,6 +18,11 @@ GUESS = 0.5
 angle between the directions of neighbouring units."""
 
 
+def _unknown() -> FloatArray:
+    """Bounds that are left out."""
+    return np.empty(0)
+
+
 @dataclass(frozen=True)
 class Units:
     """Units ``u(w x - t)`` with their errors.
@@ -42,15 +47,15 @@ class Units:
     thresholds: FloatArray
     errors: FloatArray
     threshold_errors: FloatArray
-    bounds: FloatArray = field(default=None, kw_only=True)  # type: ignore[assignment]
-    threshold_bounds: FloatArray = field(default=None, kw_only=True)  # type: ignore[assignment]
+    bounds: FloatArray = field(default_factory=_unknown, kw_only=True)
+    threshold_bounds: FloatArray = field(default_factory=_unknown, kw_only=True)
 
     def __post_init__(self) -> None:
-        if self.bounds is None:
+        if len(self.bounds) != len(self.errors):
             m = max(self.directions.shape[-1] - 1, 1)
             wide = np.sqrt(chdtri(m, 1.0 - CONFIDENCE) / m)
             object.__setattr__(self, "bounds", wide * self.errors)
-        if self.threshold_bounds is None:
+        if len(self.threshold_bounds) != len(self.errors):
             wide = ndtri(0.5 + 0.5 * CONFIDENCE)
             object.__setattr__(self, "threshold_bounds", wide * self.threshold_errors)
 
@@ -76,9 +81,7 @@ class Units:
         unit = Units(w[None], np.array([t]), np.array([error]), np.array([threshold_error]))
         if bounds is None:
             return unit
-        return replace(
-            unit, bounds=np.array(bounds[:1]), threshold_bounds=np.array(bounds[1:])
-        )
+        return replace(unit, bounds=np.array(bounds[:1]), threshold_bounds=np.array(bounds[1:]))
 
     @staticmethod
     def of_columns(columns: Iterable[FloatArray]) -> "Units":
