@@ -172,7 +172,7 @@ def test_too_few_positives_tell_how_many_more():
     found = revelu.recover_halfspaces(X=X, y=y)
     assert found.status is Status.PARTIAL
     assert not len(found.normals)
-    assert "more samples would do" in found.evidence[0]
+    assert "more samples would hold them" in found.evidence[0]
 
 
 def test_common_positives_are_refused():

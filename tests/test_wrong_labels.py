@@ -9,7 +9,7 @@ from revelu import Status
 from revelu.numerics.confidence import FALSE_ALARM, upper_bound
 from revelu.numerics.matching import match_rows
 from revelu.recover.rare.halfspace_search import find_halfspace
-from revelu.recover.rare.label_noise import LabelNoise, departures, least_evidence
+from revelu.recover.rare.label_noise import LabelNoise, departures, least_evidence, unexplained
 from revelu.recover.rare.units import Units
 from revelu.recover.rare.version_space import version_space
 
@@ -56,14 +56,14 @@ def test_wrong_labels_are_certified_and_counted():
     assert found.fields()["wrong_labels"] == list(found.wrong_labels)
 
 
-def test_one_label_on_each_side_of_a_coin_shows_no_halfspace():
+def test_labels_of_a_coin_show_no_halfspace():
     rng = np.random.default_rng(3)
     X = rng.standard_normal((10_000, 5))
-    for rate in (0.002, 0.02, 0.2):
+    for rate in (0.01, 0.2):
         found = revelu.recover_halfspaces(X=X, y=rng.random(10_000) < rate)
         assert not len(found.normals)
         assert found.status is Status.PARTIAL
-        assert "more samples would do" not in found.evidence[0] or rate * 10_000 < 24
+        assert "more samples" not in found.evidence[0]
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_fewer_than_were_named_are_not_all():
     assert any("not seen" in text for text in free.evidence)
 
 
-@pytest.mark.parametrize("rate", [0.0, 0.05])
+@pytest.mark.parametrize("rate", [0.0, pytest.param(0.05, marks=pytest.mark.slow)])
 def test_stated_bounds_hold_as_often_as_they_say(rate):
     """60 coins of 0.95 are 1 fewer than 50 times once in five thousand, and 120 always once in
     five hundred."""
@@ -136,6 +136,24 @@ def test_rates_are_counted_where_no_border_is():
     assert (noise.n_raised, noise.n_outside, noise.n_missed, noise.n_inside) == (10, 1000, 10, 100)
     assert noise.raised == pytest.approx(0.01, rel=0.1)
     assert upper_bound(10, 100) > noise.missed > 0.09
+
+
+@pytest.mark.parametrize(
+    ("counts", "few"),
+    [
+        ((0, 40_000, 0, 2000), 0),
+        ((3, 40_000, 0, 2000), 3),
+        ((400, 40_000, 0, 2000), 0),
+        ((400, 40_000, 22, 2000), 0),
+        ((40, 40_000, 2, 2000), 0),
+        ((40, 40_000, 10, 1000), 10),
+        ((0, 40_000, 8, 400), 8),
+    ],
+)
+def test_a_few_wrong_labels_are_no_law(counts, few):
+    m, n, k, of = counts
+    noise = LabelNoise((m + 0.5) / n, (k + 0.5) / of, m, n, k, of)
+    assert unexplained(noise, 8) == few
 
 
 def test_a_rare_halfspace_is_found_among_as_many_wrong_labels():

@@ -50,9 +50,9 @@ def find_halfspace(
     """
     n, d = X.shape
     needed = least_evidence(n, d)
-    if int(fires.sum()) * noise.gains(np.array([True]))[0] < needed:
-        return None
     few, few_fire = X[:most], fires[:most]
+    if not few_fire.any() or int(fires.sum()) * noise.gains(np.array([True]))[0] < needed:
+        return None
     starts = _directions(few[few_fire], known, n_tried)
     tried = sorted((_scan(few, few_fire, w) for w in starts), key=lambda start: -start.height)
     best: tuple[float, Units] | None = None

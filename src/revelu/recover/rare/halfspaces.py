@@ -22,6 +22,7 @@ from revelu.recover.rare.label_noise import (
     departures,
     fewest_seen,
     least_evidence,
+    unexplained,
 )
 from revelu.recover.rare.rare_directions import estimate_directions
 from revelu.recover.rare.rare_samples import fewest_samples, rare_samples, too_few
@@ -197,6 +198,8 @@ class _Fit:
         X, fires = self.X, self.fires
         margins = union.margins(X)
         doubts = departures(X, margins, fires, union.noise, union.width)
+        if few := unexplained(union.noise, X.shape[1]):
+            doubts.append(_FEW_WRONG.format(m=few))
         if (more := self._one_more(union)) is not None:
             held = more.margins(X)[:, 0] > 0
             outside = margins.max(axis=1) < -union.width
@@ -246,6 +249,10 @@ _FEWER = "{k} of {wanted} halfspaces are seen in these samples"
 _UNEXPLAINED = (
     "{m:,} labels are not explained: a halfspace is missing that these samples do not place, or "
     "the target is something else"
+)
+_FEW_WRONG = (
+    "{m:,} labels are not explained: they may be wrong, or of something rare, which so few do not "
+    "tell apart"
 )
 _HOLE = (
     "inside of the halfspaces labels are wrong in a region of their own: the target is something "

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-from scipy.special import gammaln
+from scipy.special import bdtrc, gammaln
 
 from revelu.numerics.confidence import FALSE_ALARM
 from revelu.types import BoolArray, FloatArray
@@ -100,6 +100,26 @@ def fewest_seen(noise: LabelNoise, n: int, d: int) -> int:
     for_one, for_none = noise.gains(np.array([True, False]))
     mean = (1.0 - noise.missed) * for_one + noise.missed * for_none
     return int(np.ceil(least_evidence(n, d) / mean))
+
+
+def unexplained(noise: LabelNoise, d: int) -> int:
+    """Count wrong labels that are too few to be told from a region of their own.
+
+    Wrong labels are a law where as many of them in one halfspace would have been found there, or
+    where they are no more frequent than on the other side, where they are one.
+    """
+    ones, none = np.array([True]), np.array([False])
+    sides = (
+        (noise.n_raised, noise.n_outside, float(noise.gains(ones)[0]), noise.missed),
+        (noise.n_missed, noise.n_inside, -float(noise.gains(none)[0]), noise.raised),
+    )
+    is_law = [m > 0 and m * gain >= least_evidence(n, d) for m, n, gain, _ in sides]
+    total = 0
+    for (m, n, _, other), own, beside in zip(sides, is_law, is_law[::-1], strict=True):
+        alike = beside and float(bdtrc(m - 1, n, other)) >= FALSE_ALARM
+        if m and not (own or alike):
+            total += m
+    return total
 
 
 def departures(
