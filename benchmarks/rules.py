@@ -151,14 +151,14 @@ class Row:
 
 ROWS = (
     Row("1 to 5, no wrong label", 0.05, 200, lambda s: measure(drawn, 0.0, s)),
-    Row("1 to 5, 0.1% wrong", 0.05, 40, lambda s: measure(drawn, 0.001, s)),
-    Row("1 to 5, 1% wrong", 0.05, 40, lambda s: measure(drawn, 0.01, s)),
-    Row("1 to 5, 5% wrong", 0.1, 40, lambda s: measure(drawn, 0.05, s)),
-    Row("3, one opposite another", 0.05, 20, lambda s: measure(opposite, 0.0, s)),
-    Row("3, one opposite another, 5% wrong", 0.1, 20, lambda s: measure(opposite, 0.05, s)),
-    Row("3, one at a threshold of 4.5", 0.05, 20, lambda s: measure(beyond, 0.0, s)),
-    Row("something else", 0.0, 20, lambda s: of_others(0.0, s)),
-    Row("something else, 1% wrong", 0.0, 20, lambda s: of_others(0.01, s)),
+    Row("1 to 5, 0.1% wrong", 0.05, 20, lambda s: measure(drawn, 0.001, s)),
+    Row("1 to 5, 1% wrong", 0.05, 20, lambda s: measure(drawn, 0.01, s)),
+    Row("1 to 5, 5% wrong", 0.1, 20, lambda s: measure(drawn, 0.05, s)),
+    Row("3, one opposite another", 0.05, 10, lambda s: measure(opposite, 0.0, s)),
+    Row("3, one opposite another, 5% wrong", 0.1, 10, lambda s: measure(opposite, 0.05, s)),
+    Row("3, one at a threshold of 4.5", 0.05, 10, lambda s: measure(beyond, 0.0, s)),
+    Row("something else", 0.0, 10, lambda s: of_others(0.0, s)),
+    Row("something else, 1% wrong", 0.0, 10, lambda s: of_others(0.01, s)),
 )
 
 HEAD = (

@@ -133,6 +133,8 @@ class _Fit:
 
     Attributes
     ----------
+    X, fires, rng, tell
+        As :func:`recover_union` takes them.
     border : float
         Half of a border's width, in units of the distance ``k d / n`` at which n samples that
         fire place one of k borders in d dimensions.  Beyond it a label that differs is wrong.

@@ -165,7 +165,7 @@ def fewest_samples(d: int, n_units: int = 1) -> int:
 
 
 def too_few(n_rare: int, needed: int, n: int) -> str:
-    """Say how many more samples would hold as many as are needed, where ``n_rare`` of ``n`` leave the constant."""
+    """Say how many more samples would hold the ``needed``, of which ``n_rare`` are among ``n``."""
     if not n_rare:
         share, advice = "none", "draw where it is not constant, or ask an oracle"
     else:
