@@ -73,7 +73,7 @@ def recover_union(
     if union.doubts and start is not None:
         # Moments mix directions where there are more of them than inputs: without them.
         other = fit.grown(None, n_halfspaces)
-        union = max(union, other, key=lambda found: found.evidence)
+        union = max(union, other, key=lambda found: found.likelihood)
     if not len(union.W):
         reason = _NOTHING.format(n=n_rare, least=fewest_seen(union.noise, n, d))
         return UnitsCandidate.none(d, Why.UNRESOLVED, reason, "labels")
@@ -110,8 +110,8 @@ class _Union:
     noise : LabelNoise
     width : float
         Farther from a border labels are wrong where they differ.
-    evidence : float
-        Log-likelihood ratio of the labels inside, against none being.
+    likelihood : float
+        Logarithm of the labels' likelihood.
     doubts : tuple of str
     """
 
@@ -119,7 +119,7 @@ class _Union:
     t: FloatArray
     noise: LabelNoise
     width: float
-    evidence: float
+    likelihood: float
     doubts: tuple[str, ...]
 
     def margins(self, X: FloatArray) -> FloatArray:
@@ -158,7 +158,7 @@ class _Fit:
             more = self._fitted(
                 np.vstack([union.W, one.directions]), np.append(union.t, one.thresholds)
             )
-            if more.evidence <= union.evidence:
+            if more.likelihood <= union.likelihood:
                 break
             union = more
         return self._doubted(union)
@@ -177,20 +177,20 @@ class _Fit:
         while True:
             self.tell(f"fitting {len(W)} halfspaces")
             if not len(W):
-                noise = LabelNoise.measured(np.full(n, -np.inf), fires, 0.0)
-                return _Union(W, t, noise, 0.0, 0.0, ())
+                depth = np.full(n, -np.inf)
+                noise = LabelNoise.measured(depth, fires, 0.0)
+                return _Union(W, t, noise, 0.0, noise.likelihood(depth, fires), ())
             depth = (X @ W.T - t).max(axis=1)
             W, t = fit_union(X, fires, W, t, noise=LabelNoise.measured(depth, fires, 0.5))
             margins = X @ W.T - t
             depth = margins.max(axis=1)
             width = self.border * d * len(W) / max(int((fires & (depth > 0)).sum()), 1)
             noise = LabelNoise.measured(depth, fires, width)
-            gains = noise.gains(fires)
             alone = (margins > 0) & ((margins > 0).sum(axis=1) == 1)[:, None]
-            own = gains @ alone
+            own = noise.gains(fires) @ alone
             weakest = int(own.argmin())
             if own[weakest] >= needed:
-                return _Union(W, t, noise, width, float(gains[depth > 0].sum()), ())
+                return _Union(W, t, noise, width, noise.likelihood(depth, fires), ())
             W, t = np.delete(W, weakest, axis=0), np.delete(t, weakest)
 
     def _doubted(self, union: _Union) -> _Union:

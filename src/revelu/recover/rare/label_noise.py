@@ -82,6 +82,11 @@ class LabelNoise:
         for_none = np.log(self.missed) - np.log1p(-self.raised)
         return np.asarray(np.where(fires, for_one, for_none))
 
+    def likelihood(self, depth: FloatArray, fires: BoolArray) -> float:
+        """Log-likelihood of labels, by the largest margin of each input, (n,)."""
+        one = np.where(depth > 0, 1.0 - self.missed, self.raised)
+        return float(np.log(np.where(fires, one, 1.0 - one)).sum())
+
 
 def least_evidence(n: int, d: int) -> float:
     """Log-likelihood ratio that noise gives any halfspace with `FALSE_ALARM` probability.
