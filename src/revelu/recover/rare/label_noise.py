@@ -5,14 +5,18 @@
 of a border reaches.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import combinations
 
 import numpy as np
 from scipy.special import bdtrc, gammaln
 
 from revelu.numerics.confidence import FALSE_ALARM
+from revelu.numerics.quadratic import row_blocks
 from revelu.types import BoolArray, FloatArray
+
+Features = Callable[[slice], FloatArray]
+"""Functions of some of the inputs, (m, p)."""
 
 
 @dataclass(frozen=True)
@@ -149,8 +153,9 @@ def departures(
         wrong = fires[side] != (where == "inside")
         if not wrong.any():
             continue
-        tests = _features(X[side], margins[side], where == "inside")
-        n_tests = 2 * sum(features.shape[1] for _, features in tests)
+        tests = _tests(X[side], margins[side], inside=where == "inside")
+        none = slice(0, 0)
+        n_tests = 2 * sum(features(none).shape[1] for _, features in tests)
         for name, features in tests:
             if _is_off(features, wrong, rate, n_tests):
                 found.append(_NOT_RANDOM.format(m=int(wrong.sum()), where=where, name=name))
@@ -158,38 +163,55 @@ def departures(
     return found
 
 
-def _features(X: FloatArray, margins: FloatArray, inside: bool) -> list[tuple[str, FloatArray]]:
-    """What chance leaves alone: names, and functions of the inputs, (n, m) each."""
+def _tests(
+    X: FloatArray, margins: FloatArray, *, inside: bool, most_units: int = 16
+) -> list[tuple[str, Features]]:
+    """What wrong labels at random do not go with, and how that is called."""
     n, d = X.shape
-    depth = np.abs(margins.max(axis=1))
-    order = np.argsort(depth)
-    nearest = np.zeros((n, 8))
-    for column in range(8):
-        # The nearest half, quarter, ... of the labels.
-        nearest[order[: n >> (column + 1)], column] = 1.0
+    rank = np.empty(n, dtype=np.int64)
+    rank[np.argsort(np.abs(margins.max(axis=1)))] = np.arange(n)
+    # The nearest half, quarter, ... of the labels.
+    shares = n >> np.arange(1, 9)
     i, j = np.triu_indices(d)
-    tests = [("nearer to borders", nearest), ("along an input", np.hstack([X, X[:, i] * X[:, j]]))]
-    if inside and margins.shape[1] > 1:
-        pairs = [
-            (margins[:, a] > 0) & (margins[:, b] > 0)
-            for a, b in combinations(range(min(margins.shape[1], 16)), 2)
-        ]
-        tests.append(("where two halfspaces overlap", np.column_stack(pairs).astype(float)))
+    tests: list[tuple[str, Features]] = [
+        ("nearer to borders", lambda rows: (rank[rows, None] < shares).astype(np.float64)),
+        ("along an input", lambda rows: np.hstack([X[rows], X[rows][:, i] * X[rows][:, j]])),
+    ]
+    k = min(margins.shape[1], most_units)
+    if inside and k > 1:
+        a, b = np.triu_indices(k, 1)
+        fires = margins > 0
+        tests.append(
+            (
+                "where two halfspaces overlap",
+                lambda rows: (fires[rows][:, a] & fires[rows][:, b]).astype(np.float64),
+            )
+        )
     return tests
 
 
-def _is_off(features: FloatArray, wrong: BoolArray, rate: float, n_tests: int) -> bool:
+def _is_off(features: Features, wrong: BoolArray, rate: float, n_tests: int) -> bool:
     """Whether wrong labels go with a feature more than chance explains.
 
     Bernstein's inequality: a sum of independent terms of variance V in all, none beyond M,
     passes ``M L / 3 + sqrt((M L / 3)^2 + 2 V L)`` with a probability of e^-L.
     """
-    L = np.log(n_tests / FALSE_ALARM)
+    n, L = len(wrong), np.log(n_tests / FALSE_ALARM)
     rate = max(rate, float(wrong.mean()))
-    centred = features - features.mean(axis=0)
-    total = np.abs(centred.T @ (wrong - rate))
-    V = rate * (1.0 - rate) * np.sum(centred**2, axis=0)
-    M = np.abs(centred).max(axis=0, initial=0.0) * max(rate, 1.0 - rate)
+    # Sums of a feature, its square and what it has to do with wrong labels; its least and largest.
+    m = features(slice(0, 0)).shape[1]
+    first, second, both = np.zeros((3, m))
+    least, largest = np.full(m, np.inf), np.full(m, -np.inf)
+    for rows in row_blocks(n):
+        F = features(rows)
+        first += F.sum(axis=0)
+        second += (F**2).sum(axis=0)
+        both += (wrong[rows] - rate) @ F
+        least, largest = np.minimum(least, F.min(axis=0)), np.maximum(largest, F.max(axis=0))
+    mean = first / n
+    total = np.abs(both - mean * (wrong - rate).sum())
+    V = rate * (1.0 - rate) * np.maximum(second - n * mean**2, 0.0)
+    M = np.maximum(largest - mean, mean - least) * max(rate, 1.0 - rate)
     return bool((total > M * L / 3.0 + np.sqrt((M * L / 3.0) ** 2 + 2.0 * V * L)).any())
 
 
