@@ -62,8 +62,9 @@ class HitAndRun:
         """
         n_soft = 0 if costs is None else len(costs)
         d = len(start)
-        affordable = int(self.most_operations / rows.size)
-        steps = self.steps if costs is None else self.soft_steps
+        # Among wrong labels a step sorts them, too, which costs as much as four of its products.
+        steps, work = (self.steps, 1) if costs is None else (self.soft_steps, 5)
+        affordable = int(self.most_operations / (work * rows.size))
         n_steps = max(min(steps * d * d, affordable), self.fewest_steps * d)
         n_warm = int(self.warm_up * n_steps)
         points = np.empty((n_steps, d))
