@@ -109,4 +109,4 @@ def test_halfspaces_are_csv(piped, tmp_path):
     X = np.random.default_rng(0).standard_normal((4_000, 5))
     np.savez(tmp_path / "labels.npz", X=X, y=(X[:, 0] >= 1.0).astype(float))
     rows = read(piped("learn", "labels.npz", "--halfspaces", "or", "--csv").stdout)
-    assert rows[0] == ["halfspace", "threshold", "its error", "angle's error, rad"]
+    assert rows[0] == ["halfspace", "threshold", "off by at most (95%)", "its angle, rad (95%)"]

@@ -136,7 +136,7 @@ def test_few_events_tell_how_many_more_samples_would_do():
     found = revelu.recover_lowest_layer(X=X, y=y, n_neurons=3)
     assert found.status is Status.PARTIAL
     assert not len(found.directions)
-    assert "more samples would do" in found.evidence[0]
+    assert "more samples would hold them" in found.evidence[0]
 
 
 def test_noise_is_no_constant():

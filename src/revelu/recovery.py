@@ -381,7 +381,8 @@ class LayerRecovery(Result):
     thresholds : ndarray, shape (k,)
         NaN where the activation leaves them open.
     errors : ndarray, shape (k,)
-        Standard error of each direction's angle, in radians; never left out.
+        Standard error of each direction's angle, its root mean square, in radians; never left
+        out.
     certificate : Certificate or None
         None where nothing was verified.
     details : mapping
@@ -415,11 +416,17 @@ class HalfspaceRecovery(Result):
         Rows of norm 1; none where nothing was found.
     thresholds : ndarray, shape (k,)
     errors : ndarray, shape (k,)
-        Standard error of each normal's angle, in radians.
+        Standard error of each normal's angle, in radians: its root mean square.
     threshold_errors : ndarray, shape (k,)
     combine : {"or", "and"}
     certificate : Certificate or None
         None where nothing was verified.
+    bounds, threshold_bounds : ndarray, shape (k,)
+        What each normal's angle, in radians, and each threshold are off by at most, at 95%
+        confidence.
+    wrong_labels : (float, float) or None
+        Shares of the samples outside of the union, and inside of it (or of the intersection's
+        complement), whose labels are wrong; None where no label is.
     """
 
     status: Status
@@ -429,6 +436,10 @@ class HalfspaceRecovery(Result):
     threshold_errors: FloatArray
     combine: str
     certificate: Certificate | None = None
+    _: KW_ONLY
+    bounds: FloatArray
+    threshold_bounds: FloatArray
+    wrong_labels: tuple[float, float] | None = None
 
     told_by: ClassVar[str] = "learn"
 
@@ -438,7 +449,8 @@ class HalfspaceRecovery(Result):
 
     def fields(self) -> dict[str, Any]:
         """Return what an account says of halfspaces."""
-        names = ("combine", "normals", "thresholds", "errors", "threshold_errors")
+        own = ("combine", "normals", "thresholds", "errors", "threshold_errors")
+        names = (*own, "bounds", "threshold_bounds", "wrong_labels")
         return {name: plain(getattr(self, name)) for name in names}
 
     def predict(self, X: ArrayLike) -> BoolArray:
@@ -447,7 +459,7 @@ class HalfspaceRecovery(Result):
         return np.asarray(within.any(axis=1) if self.combine == "or" else within.all(axis=1))
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write ``normals``, ``thresholds``, ``errors`` and ``combine`` to an ``.npz`` archive.
+        """Write an ``.npz`` archive of normals, thresholds, their errors and bounds, ``combine``.
 
         Raises
         ------
@@ -461,6 +473,8 @@ class HalfspaceRecovery(Result):
                 "thresholds": self.thresholds,
                 "errors": self.errors,
                 "threshold_errors": self.threshold_errors,
+                "bounds": self.bounds,
+                "threshold_bounds": self.threshold_bounds,
                 "combine": np.array(self.combine),
             },
         )

@@ -4,8 +4,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.special import bdtrc
 
-from revelu.numerics.confidence import CONFIDENCE, at_most, standard_errors, upper_bound
+from revelu.numerics.confidence import (
+    CONFIDENCE,
+    FALSE_ALARM,
+    at_most,
+    standard_errors,
+    upper_bound,
+)
 from revelu.recovery import Certificate
 from revelu.types import BoolArray, FloatArray
 
@@ -131,19 +138,44 @@ def _rays(
     return V[kept], radius[kept]
 
 
-def certify_labels(X: FloatArray, fires: BoolArray, borders: Borders) -> Certificate:
+Noise = tuple[float, float]
+"""Shares of wrong labels, of those outside and of those inside."""
+
+
+def certify_labels(
+    X: FloatArray, fires: BoolArray, borders: Borders, noise: Noise | None = None
+) -> Certificate:
     """State what samples that had no part in a fit say of a prediction.
 
     Passed where every label that differs is within the stated errors of a border, and enough
-    are on the rare side to say that at most a tenth of those is wrong.
+    are on the rare side to say that at most a tenth of those is wrong.  Of labels that are wrong
+    at random no more may differ than the fit says, on either side; and enough be predicted to
+    be rare to say that at most a tenth of those differs for another reason.
 
     Parameters
     ----------
     X : ndarray, shape (n, d)
     fires : ndarray of bool, shape (n,)
+    noise : (float, float), optional
+        What the fit says; None where no label is wrong.
     """
     plain = _compared(X, fires, borders, "inputs of the samples' law")
     predicted = borders.predict(X)
+    if noise is not None:
+        n_wrong, n_rare = int((predicted & ~fires).sum()), int(predicted.sum())
+        bound = upper_bound(n_wrong, n_rare, CONFIDENCE)
+        return replace(
+            plain,
+            statement=(
+                f"{plain.statement}, and of those on the rare side less than "
+                f"{at_most(100 * bound)}% ({n_rare:,} fresh ones); labels are wrong at random in "
+                f"{noise[0]:.2%} of the inputs, on the rare side in {noise[1]:.2%}, and those "
+                "count as others here"
+            ),
+            passed=(
+                bound - noise[1] <= MOST_WRONG and not are_other_labels(X, fires, borders, noise)
+            ),
+        )
     rare = fires | predicted
     n_wrong = int((predicted != fires).sum())
     bound = upper_bound(n_wrong, int(rare.sum()), CONFIDENCE)
@@ -154,6 +186,21 @@ def certify_labels(X: FloatArray, fires: BoolArray, borders: Borders) -> Certifi
             f"({int(rare.sum()):,} fresh ones)"
         ),
         passed=plain.passed and bound <= MOST_WRONG,
+    )
+
+
+def are_other_labels(
+    X: FloatArray, fires: BoolArray, borders: Borders, noise: Noise | None = None
+) -> bool:
+    """Whether labels differ from a prediction more than errors and wrong labels explain."""
+    bad, predicted = borders.contradicted(X, fires), borders.predict(X)
+    if noise is None:
+        return bool(bad.any())
+    # A binomial test on each side.
+    return any(
+        float(bdtrc(int((bad & side).sum()) - 1, int(side.sum()), rate)) < 0.5 * FALSE_ALARM
+        for side, rate in zip((~predicted, predicted), noise, strict=True)
+        if (bad & side).any()
     )
 
 

@@ -43,17 +43,27 @@ def learn_halfspaces(
             progress=learning.line,
         )
     certified = found.status is Status.RECOVERED
-    learning.write(paths, found.save, certified=certified, force=force)
+    unwritten = []
+    if len(found.normals):
+        learning.write(paths, found.save, certified=certified, force=force)
+    else:
+        unwritten = [_NOTHING.format(path=path) for path in paths]
     own = {
         **found.fields(),
         "samples": found.details.get("n_samples"),
         "rare": found.details.get("n_rare"),
     }
-    account = learning.account(f"{data}", found, own)
+    account = learning.account(f"{data}", found, own, *unwritten)
     rows = [] if found.certificate is None else [("certificate", found.certificate.statement)]
     rows.append(("samples", f"{own['samples']:,}, {own['rare']:,} on the rare side"))
+    if found.wrong_labels is not None:
+        rows.append(("wrong labels", _WRONG.format(*found.wrong_labels)))
     learning.show(account, halfspaces_table(account, most=12), rows)
     return of_status(found.status)
+
+
+_NOTHING = "{path}: is not written, as no halfspace was found"
+_WRONG = "{:.2%} of those on the other side, {:.2%} of those on the rare side"
 
 
 def _check(path: Path) -> None:

@@ -297,14 +297,14 @@ def _condition(seen: Mapping[str, Any] | None) -> Cell:
 
 
 def halfspaces_table(account: Mapping[str, Any], most: int | None = None) -> Table | None:
-    """Thresholds, each with its error, of so many halfspaces at most."""
+    """Thresholds, with what they and the angles are off by at most, of so many halfspaces."""
     if not account.get("normals"):
         return None
-    columns = ("halfspace", "threshold", "its error", "angle's error, rad")
-    values = zip(account["thresholds"], account["threshold_errors"], account["errors"], strict=True)
+    columns = ("halfspace", "threshold", "off by at most (95%)", "its angle, rad (95%)")
+    values = zip(account["thresholds"], account["threshold_bounds"], account["bounds"], strict=True)
     rows = [
-        [Cell(f"{i}"), _number(t, ".6g"), _number(error, ".1g"), _number(angle, ".1g")]
-        for i, (t, error, angle) in enumerate(values)
+        [Cell(f"{i}"), _number(t, ".6g"), _number(off, ".2g"), _number(angle, ".2g")]
+        for i, (t, off, angle) in enumerate(values)
     ]
     if most is not None and len(rows) > most:
         rows[most:] = [[Cell(f"and {len(rows) - most} more"), Cell(""), Cell(""), Cell("")]]

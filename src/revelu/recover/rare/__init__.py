@@ -18,8 +18,10 @@ From samples, where units fire in few of them:
 
     rare_samples     the rows that leave the constant, and their moments
     rare_directions  directions and thresholds from the moments
-    halfspaces       labels: a union fitted to where units fire, by firing, which uses
-                     union_fit (a noisy OR) and version_space (all halfspaces that agree)
+    halfspaces       labels, of which some may be wrong (label_noise): a union fitted by
+                     union_fit (a noisy OR), halfspace by halfspace (halfspace_search), and
+                     version_space (all halfspaces that agree)
+    firing           the same for where answers leave their constant
     sampled_layer    answers: a regression where one unit fires alone, or firing
     smooth_layer     sigmoids, from samples or an oracle: units and a polynomial of low degree
                      above them, fitted together by smooth_units

@@ -10,8 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import fdtri, stdtrit
 
 from revelu.numerics.bisection import bisect
+from revelu.numerics.confidence import CONFIDENCE
 from revelu.recover.rare.units import Units
 from revelu.types import BoolArray, FloatArray, IntArray
 
@@ -162,8 +164,19 @@ def find_facet(
                 # The face is known at the base; beside it the angle's error counts.
                 aside = float(np.linalg.norm(base - (normal @ base) * normal))
                 error = angle * (h + aside) + rounding(threshold)
-                return Units.one(normal, threshold, angle, error)
+                bounds = _bounds(angle, error, len(normal), FINE.n_spare)
+                return Units.one(normal, threshold, angle, error, bounds)
     return None
+
+
+def _bounds(angle: float, error: float, d: int, n_spare: int) -> tuple[float, float]:
+    """What an angle and a threshold are off by at most, at 95% confidence.
+
+    Their noise is known from ``n_spare`` places alone: F is the law of an angle's d - 1
+    directions over it, and Student's t that of the threshold.
+    """
+    wide = float(np.sqrt(fdtri(max(d - 1, 1), n_spare, CONFIDENCE)))
+    return wide * angle, float(stdtrit(n_spare, 0.5 + 0.5 * CONFIDENCE)) * error
 
 
 def rounding(size: float) -> float:

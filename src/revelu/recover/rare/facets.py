@@ -10,6 +10,7 @@ crossing it must still be inside.
 import numpy as np
 
 from revelu.errors import LimitReachedError
+from revelu.numerics.confidence import at_most, upper_bound
 from revelu.probe.gradient import unit_rows
 from revelu.recover.method import Tell, Why
 from revelu.recover.rare.face import Inside, crossings, find_facet
@@ -90,6 +91,8 @@ def recover_facets(
             why, notes = Why.REFUTED, (_BENT.format(n=n_failures, k=len(found)),)
         elif not len(found):
             why, notes = Why.UNRESOLVED, (_NO_FACE.format(n=n_quiet),)
+        else:
+            notes = (_BEYOND.format(bound=at_most(100 * upper_bound(0, n_quiet)), far=far),)
     except LimitReachedError as error:
         why, notes = Why.LIMIT, (str(error),)
     return UnitsCandidate(why, found, notes, "facets", centre, n_quiet)
@@ -167,6 +170,11 @@ _ONE_ANSWER = (
     "halfspace is known; shift the inputs to where labels differ, or try the other way to combine"
 )
 _NO_FACE = "no ray of {n:,} met a border within reach of N(0, I): the labels are constant there"
+_BEYOND = (
+    "what lies beyond is not seen: at 95% confidence less than {bound}% of the directions from a "
+    "place inside meet a border that was not found, within {far:.3g} of there; farther none was "
+    "sought"
+)
 _BENT = (
     "at {n} crossings in a row the border was not flat, after {k} faces: this is no union or "
     "intersection of halfspaces combined that way; try the other one"

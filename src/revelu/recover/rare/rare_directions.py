@@ -59,7 +59,8 @@ def begin(
 
     Parameters
     ----------
-    activation : {"relu", "sign"}
+    activation : str
+        As :func:`estimate_directions` takes it.
     """
     n_rare, d = samples.X.shape
     needed = fewest_samples(d, n_units or 1)
@@ -67,7 +68,7 @@ def begin(
         return too_few(n_rare, needed, samples.n)
     tell("estimating directions")
     start = estimate_directions(samples, activation, n_units, rng)
-    if start is None or (activation == "sign" and not np.isfinite(start.thresholds).all()):
+    if start is None:
         return too_few(n_rare, 4 * max(n_rare, needed), samples.n)
     return start
 

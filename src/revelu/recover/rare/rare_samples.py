@@ -165,10 +165,10 @@ def fewest_samples(d: int, n_units: int = 1) -> int:
 
 
 def too_few(n_rare: int, needed: int, n: int) -> str:
-    """Say how many more samples would do, where ``n_rare`` of ``n`` leave the constant."""
+    """Say how many more samples would hold the ``needed``, of which ``n_rare`` are among ``n``."""
     if not n_rare:
         share, advice = "none", "draw where it is not constant, or ask an oracle"
     else:
         more = max(int(n * (needed / n_rare - 1.0)), n)
-        share, advice = f"{n_rare:,}", f"about {more:,} more samples would do"
+        share, advice = f"{n_rare:,}", f"about {more:,} more samples would hold them"
     return f"of {n:,} samples {share} leave the constant, and some {needed:,} are needed: {advice}"

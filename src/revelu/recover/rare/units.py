@@ -1,11 +1,13 @@
 """Units that rarely fire, as the files of this package hand them on, and what a method says."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from scipy.special import chdtri, ndtri
 
+from revelu.numerics.confidence import CONFIDENCE
 from revelu.recover.method import Why
 from revelu.recover.rare.rare_samples import Constant, too_few
 from revelu.recover.rare.smooth_units import SmoothFit
@@ -14,6 +16,11 @@ from revelu.types import BoolArray, FloatArray
 GUESS = 0.5
 """Error, in radians, beyond which a direction is a guess: two standard errors are then the
 angle between the directions of neighbouring units."""
+
+
+def _unknown() -> FloatArray:
+    """Bounds that are left out."""
+    return np.empty(0)
 
 
 @dataclass(frozen=True)
@@ -27,16 +34,30 @@ class Units:
     thresholds : ndarray, shape (k,)
         NaN where the activation leaves them open.
     errors : ndarray, shape (k,)
-        Standard error of each direction's angle, in radians; infinite where data contradict
-        the unit.
+        Standard error of each direction's angle, its root mean square, in radians; infinite
+        where data contradict the unit.
     threshold_errors : ndarray, shape (k,)
         NaN where nothing tells them.
+    bounds, threshold_bounds : ndarray, shape (k,)
+        What the angle and the threshold are off by at most, at 95% confidence.  Left out, those
+        of Gaussian errors: of an angle's d - 1 directions chi is the law.
     """
 
     directions: FloatArray
     thresholds: FloatArray
     errors: FloatArray
     threshold_errors: FloatArray
+    bounds: FloatArray = field(default_factory=_unknown, kw_only=True)
+    threshold_bounds: FloatArray = field(default_factory=_unknown, kw_only=True)
+
+    def __post_init__(self) -> None:
+        if len(self.bounds) != len(self.errors):
+            m = max(self.directions.shape[-1] - 1, 1)
+            wide = np.sqrt(chdtri(m, 1.0 - CONFIDENCE) / m)
+            object.__setattr__(self, "bounds", wide * self.errors)
+        if len(self.threshold_bounds) != len(self.errors):
+            wide = ndtri(0.5 + 0.5 * CONFIDENCE)
+            object.__setattr__(self, "threshold_bounds", wide * self.threshold_errors)
 
     @property
     def told(self) -> BoolArray:
@@ -49,30 +70,53 @@ class Units:
         return Units(np.empty((0, d)), np.empty(0), np.empty(0), np.empty(0))
 
     @staticmethod
-    def one(w: FloatArray, t: float, error: float, threshold_error: float) -> "Units":
+    def one(
+        w: FloatArray,
+        t: float,
+        error: float,
+        threshold_error: float,
+        bounds: tuple[float, float] | None = None,
+    ) -> "Units":
         """Return a single unit, of direction (d,)."""
-        return Units(w[None], np.array([t]), np.array([error]), np.array([threshold_error]))
+        unit = Units(w[None], np.array([t]), np.array([error]), np.array([threshold_error]))
+        if bounds is None:
+            return unit
+        return replace(unit, bounds=np.array(bounds[:1]), threshold_bounds=np.array(bounds[1:]))
+
+    @staticmethod
+    def of_columns(columns: Iterable[FloatArray]) -> "Units":
+        """Put all six arrays together, as :attr:`columns` has them."""
+        *four, bounds, threshold_bounds = columns
+        return Units(*four, bounds=bounds, threshold_bounds=threshold_bounds)
 
     def joined(self, others: "Units") -> "Units":
         """Return these units and others."""
-        return Units(*map(np.concatenate, zip(self.columns, others.columns, strict=True)))
+        pairs = zip(self.columns, others.columns, strict=True)
+        return Units.of_columns(map(np.concatenate, pairs))
 
     def where(self, chosen: BoolArray, others: "Units") -> "Units":
         """Return these units where a mask says so, shape (k,), and others elsewhere."""
         pairs = zip(self.columns, others.columns, strict=True)
-        return Units(*(np.where(chosen, a.T, b.T).T for a, b in pairs))
+        return Units.of_columns(np.where(chosen, a.T, b.T).T for a, b in pairs)
 
     @property
     def columns(self) -> tuple[FloatArray, ...]:
-        """All four arrays, in their order."""
-        return self.directions, self.thresholds, self.errors, self.threshold_errors
+        """All six arrays, in their order."""
+        return (
+            self.directions,
+            self.thresholds,
+            self.errors,
+            self.threshold_errors,
+            self.bounds,
+            self.threshold_bounds,
+        )
 
     def __len__(self) -> int:
         return len(self.directions)
 
     def __getitem__(self, kept: BoolArray) -> "Units":
         """Return the units of a mask, shape (k,)."""
-        return Units(*(column[kept] for column in self.columns))
+        return Units.of_columns(column[kept] for column in self.columns)
 
     def margins(self, X: FloatArray) -> FloatArray:
         """``w x - t``, (n, d) -> (n, k): a unit fires where its margin is positive."""
@@ -134,6 +178,8 @@ class UnitsCandidate:
         What the target answers where no unit fires, unless units are smooth.
     fit : SmoothFit, optional
         Units and all that is above them, of smooth units that explain the answers.
+    noise : (float, float), optional
+        Shares of wrong labels, outside of the units and inside; None where no label is wrong.
     figures : mapping
         For reports: nothing reads them to decide.
     """
@@ -146,6 +192,7 @@ class UnitsCandidate:
     n_quiet: int = 0
     constant: Constant | None = None
     fit: SmoothFit | None = None
+    noise: tuple[float, float] | None = None
     figures: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod

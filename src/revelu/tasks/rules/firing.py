@@ -6,7 +6,12 @@ from typing import TypeVar
 
 import numpy as np
 
-from revelu.certify.firing import Borders, certify_labels, check_by_queries
+from revelu.certify.firing import (
+    Borders,
+    are_other_labels,
+    certify_labels,
+    check_by_queries,
+)
 from revelu.errors import LimitReachedError
 from revelu.numerics.gaussianity import Law
 from revelu.recover.method import Why
@@ -89,16 +94,18 @@ def checked_by_samples(
         What it is made of; unless this explains all samples, the status is left as it is.
     fires : callable, (n,) answers -> (n,) of bool
     """
-    borders = borders_of(candidate.units)
-    certificate = certify_labels(drawn.X_held, fires(drawn.y_held), borders)
+    borders, held = borders_of(candidate.units), fires(drawn.y_held)
+    noise = candidate.noise
+    certificate = certify_labels(drawn.X_held, held, borders, noise)
     found = replace(found, certificate=certificate)
     if candidate.why is not Why.EXPLAINED:
         return found
     if not certificate.passed:
-        reason = _TOO_FEW if certificate.fraction_within == 1.0 else _DISAGREE
-        return replace(found, evidence=(*found.evidence, reason))
+        agree = not are_other_labels(drawn.X_held, held, borders, noise)
+        return replace(found, evidence=(*found.evidence, _TOO_FEW if agree else _DISAGREE))
+    # Wrong labels contradict what is right; that they come at random was seen in the search.
     n_bad = int(borders.contradicted(drawn.X, fires(drawn.y)).sum())
-    if not n_bad:
+    if not n_bad or noise is not None:
         return replace(found, status=Status.RECOVERED)
     reason = _CONTRADICTED.format(m=n_bad, n=len(drawn.X))
     return replace(found, status=Status.PARTIAL, evidence=(*found.evidence, reason))
@@ -146,7 +153,14 @@ def in_original_inputs(candidate: UnitsCandidate, law: Law) -> UnitsCandidate:
     W, t, scale = law.original_rows(units.directions, units.thresholds)
     return replace(
         candidate,
-        units=Units(W, t, units.errors * scale, units.threshold_errors * scale),
+        units=Units(
+            W,
+            t,
+            units.errors * scale,
+            units.threshold_errors * scale,
+            bounds=units.bounds * scale,
+            threshold_bounds=units.threshold_bounds * scale,
+        ),
         notes=(*candidate.notes, law.objection) if law.objection else candidate.notes,
     )
 

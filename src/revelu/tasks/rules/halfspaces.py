@@ -1,17 +1,19 @@
 """Halfspaces: rules with rare positives, read back from labels."""
 
 import logging
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from revelu.errors import InputError
+from revelu.certify.firing import Fires
+from revelu.errors import InputError, LimitReachedError
 from revelu.numerics.confidence import upper_bound
 from revelu.numerics.gaussianity import measure_law
 from revelu.oracle import whole_number
 from revelu.recover.rare import recover_facets, recover_union
 from revelu.recover.rare.units import UnitsCandidate
-from revelu.recovery import HalfspaceRecovery, Ledger
+from revelu.recovery import HalfspaceRecovery, Ledger, Status
 from revelu.tasks.job import Job, check_progress, open_target, random_seeds
 from revelu.tasks.learn.samples import gather
 from revelu.tasks.notebook import listener
@@ -117,7 +119,7 @@ def recover_halfspaces(
 
 def _from_queries(job: Job, combine: str, checks: int) -> HalfspaceRecovery:
     oracle = job.oracle
-    for_search, for_checks = job.seeds.spawn(2)
+    for_search, for_checks, for_repeats = job.seeds.spawn(3)
 
     def fires(points: FloatArray) -> BoolArray:
         return np.asarray(as_labels(oracle(points), oracle.name) == (combine == "or"))
@@ -130,7 +132,35 @@ def _from_queries(job: Job, combine: str, checks: int) -> HalfspaceRecovery:
         "missed": upper_bound(0, candidate.n_quiet),
     }
     found = _result(candidate, combine, oracle.ledger(), details)
-    return job.finished(checked_by_queries(job, found, candidate, fires, checks, for_checks))
+    found = checked_by_queries(job, found, candidate, fires, checks, for_checks)
+    if found.status in {Status.RECOVERED, Status.BUDGET_EXHAUSTED}:
+        return job.finished(found)
+    job.tell("asking some inputs twice")
+    differs = _asked_twice(job, fires, np.random.default_rng(for_repeats))
+    if differs:
+        found = replace(found, status=Status.NOT_DETERMINISTIC, evidence=(differs,))
+    return job.finished(found)
+
+
+def _asked_twice(job: Job, fires: Fires, rng: np.random.Generator, most: int = 1024) -> str:
+    """Say how many of some inputs get another label when they are asked again, if any does."""
+    oracle = job.oracle
+    n = most if oracle.remaining is None else min(most, oracle.remaining // 2)
+    if not n:
+        return ""
+    X = rng.standard_normal((n, oracle.dim_in))
+    try:
+        with oracle.phase("verify"):
+            n_apart = int((fires(X) != fires(X)).sum())
+    except LimitReachedError:
+        return ""
+    return _DIFFER.format(m=n_apart, n=n) if n_apart else ""
+
+
+_DIFFER = (
+    "answers to the same input differ, at {m:,} of {n:,} inputs that were asked twice: remove the "
+    "randomness, or store labels and take them as samples, in which some may be wrong"
+)
 
 
 def _from_samples(
@@ -176,6 +206,9 @@ def _result(
         units.errors,
         units.threshold_errors,
         combine,
+        bounds=units.bounds,
+        threshold_bounds=units.threshold_bounds,
+        wrong_labels=candidate.noise,
         ledger=ledger,
         evidence=candidate.notes,
         method=candidate.method,
