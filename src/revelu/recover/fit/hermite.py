@@ -7,7 +7,8 @@ what makes the network exact is a fit to the samples.
 1. The span of the rows, from the second Hermite coefficient (fewer neurons than inputs).
 2. Inside it, neurons from coefficients up to order 4 (Algorithms 4 and 6).
 3. Neurons added one by one where the samples show that some are missing.
-4. In all coordinates, least squares over all parameters, to the last digit or the noise.
+4. In all coordinates, least squares over all parameters, to the last digit or the noise; of
+   noise the law is found, answers weigh by it, and neurons that it explains are left out.
 5. Signs: all patterns that leave no affine rest (equation (5) of Theorem 3.4).
 """
 
@@ -19,11 +20,14 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from revelu.network import Network
+from revelu.numerics.error_law import EXACT
 from revelu.numerics.gauss_newton import Damping, Stop
+from revelu.numerics.interruption import WorkEndedError, at_most
 from revelu.numerics.quadratic import Quadratic, fit_quadratic
 from revelu.probe.moments import estimate_moments, estimate_second_moment
 from revelu.probe.streams import Chunk
 from revelu.recover.fit.covariance import StandardErrors, standard_errors, with_unit_rows
+from revelu.recover.fit.evidence import one_more, without_chance
 from revelu.recover.fit.learned import Learned
 from revelu.recover.fit.limits import least_order, what_cannot_be_known
 from revelu.recover.fit.price import Price
@@ -33,6 +37,7 @@ from revelu.recover.fit.sizes import Sizes
 from revelu.recover.fit.smallest import Explanation, Keep, Smallest, forget
 from revelu.recover.fit.spectrum import chance_eigenvalue, rank_by_gap
 from revelu.recover.fit.tensors import Units, estimate_again, estimate_units
+from revelu.recover.fit.weighing import Weighed, Weighing
 from revelu.recover.method import Tell, Why
 from revelu.recover.refine.network_fit import Fit, Samples, degrees_of_freedom, fit
 from revelu.types import FloatArray
@@ -120,7 +125,13 @@ class Hermite:
     ulps : float
     error_parameters, error_rows : int
         Error bars take an eigenvalue problem in all parameters: of more there are none, and the
-        derivative at no more than so many samples is used.
+        derivative at no more than so many samples is used, as in searches among noise.
+    weighing : Weighing
+        How the law of noise is found.
+    noise_work : float
+        Multiplications that searches among noise may take, after the first: half a minute's.
+    much_less : float
+        Inputs that were cut, or rounded, and are taken for the other err by twice as much.
     chunk : int
         Samples in memory that are handed to a worker together.
     """
@@ -153,6 +164,9 @@ class Hermite:
     ulps: float = 32.0
     error_parameters: int = 3000
     error_rows: int = 40_000
+    weighing: Weighing = field(default_factory=Weighing)
+    noise_work: float = 1e11
+    much_less: float = 0.7
     chunk: int = 32_768
 
     def widest(self, n: int, d: int) -> int:
@@ -180,6 +194,26 @@ class Hermite:
         """
         return _Learner(self, samples, rng, tell, executor, keep).run()
 
+    def explains_more(
+        self, learned: Learned, samples: GaussianSamples, others: GaussianSamples
+    ) -> bool:
+        """Whether a network of some samples fits others of the same answers better.
+
+        Parameters
+        ----------
+        learned : Learned
+            Of ``samples``, not exact.
+        """
+        n, y = self.error_rows, samples.y[: self.error_rows]
+        scales = learned.scales(samples.X[:n])[:, None]
+        if learned.network.architecture[1] == 0:
+            return False
+        costs = [
+            fit(learned.network, Samples(X[:n], y[:, None], scales), Stop(40)).cost
+            for X in (samples.X, others.X)
+        ]
+        return costs[1] < self.much_less * costs[0]
+
 
 @dataclass
 class _Learner:
@@ -192,6 +226,8 @@ class _Learner:
     eigenvalues: FloatArray | None = field(default=None, init=False)
     moment_errors: tuple[float, ...] = field(default=(), init=False)
     tensor_estimate: Units | None = field(default=None, init=False)
+    weighed: Weighed | None = field(default=None, init=False)
+    notes: list[str] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
         X, y = self.samples.X, self.samples.y
@@ -216,8 +252,12 @@ class _Learner:
         self.keep(network)
         # What stopped short of the last digits may have come to them.
         is_exact = found.is_exact or self.price.is_explained(network, used)
+        settled = found.settled or is_exact
+        if not is_exact:
+            network, used, settled = self._among_noise(network, settled=settled)
+            self.keep(network)
         patterns = self._resolve(network, used, exact=is_exact)
-        return self._learned(patterns, used, exact=is_exact, settled=found.settled or is_exact)
+        return self._learned(patterns, used, exact=is_exact, settled=settled)
 
     def _find_span(self, quadratic: Quadratic) -> FloatArray | None:
         """Step 1: eigenvectors of the second coefficient above a clear gap; (r, d)."""
@@ -361,6 +401,82 @@ class _Learner:
         self.tell(f"refining {degrees_of_freedom(network):,} parameters")
         return self._polished(network, used, exact=found.is_exact), used
 
+    def _among_noise(self, network: Network, *, settled: bool) -> tuple[Network, Samples, bool]:
+        """Step 4 where noise is left: its law, answers weighed by it, neurons beyond chance."""
+        weighing = self.method.weighing
+        self.tell("estimating the law of the errors")
+        found = weighing.run(network, self.all, self._search_weighed)
+        if not found.law.is_even:
+            found = weighing.fitted(found, self.all)
+        self.tell("testing each neuron against chance")
+        width = found.network.architecture[1]
+        with at_most(self.method.noise_work):
+            try:
+                found = self._beyond_chance(found)
+            except WorkEndedError:
+                settled = False
+        if not settled:
+            self.tell("searching again from other starts")
+            with at_most(self.method.noise_work):
+                found, settled = self._searched_again(found)
+        if (n_less := width - found.network.architecture[1]) > 0:
+            self.notes.append(
+                f"{n_less} neuron{'s' * (n_less > 1)} that explained no more than errors do "
+                f"{'were' if n_less > 1 else 'was'} left out"
+            )
+        self.weighed = found
+        return found.network, found.samples, settled
+
+    def _beyond_chance(self, found: Weighed) -> Weighed:
+        """Without the neurons that errors explain, and with those that they do not."""
+        weighing, n_tries = self.method.weighing, self.method.min_searches
+        for _ in range(self.method.max_tries):
+            network, ratios = without_chance(found)
+            found = replace(found, ratios=ratios)
+            if network.architecture[1] < found.network.architecture[1]:
+                found = weighing.fitted(weighing.weighed(network, self.all), self.all)
+                found = replace(found, ratios=ratios)
+            more = one_more(self.rng, found, self._some(found.core), n_tries)
+            if more is None:
+                break
+            found = weighing.fitted(weighing.weighed(more, self.all), self.all)
+        return found
+
+    def _searched_again(self, found: Weighed) -> tuple[Weighed, bool]:
+        """The best of searches from scratch, and whether several end at it.
+
+        Pieces that a function of another kind is put together from differ from search to search.
+        """
+        n = max(self._n_searched(self.all.X.shape[1]), self.method.fewest_searched)
+        chance, agreeing = np.log(len(found.core.X)), 1
+        for _ in range(self.method.max_searches or self.method.max_tries):
+            if agreeing == Smallest.agreeing:
+                break
+            core = found.core
+            some = core.take(np.arange(min(n, len(core.X))))
+            width = self.method.widest(*some.X.shape)
+            try:
+                once = Smallest(self.price, width, 1).search(self.rng, some).network
+                once = fit(once, self._some(core), Stop(40), damping=Damping(1e-6)).network
+                last = self._beyond_chance(self.method.weighing.weighed(once, self.all))
+            except WorkEndedError:
+                break
+            gain = self.price(found.network, core) - self.price(last.network, core)
+            if gain > chance:
+                found, agreeing = last, 1
+            elif gain > -chance:
+                agreeing += 1
+        return found, agreeing == Smallest.agreeing
+
+    def _search_weighed(self, samples: Samples, start: Network) -> Network:
+        some = self._some(samples)
+        width = self.method.widest(*some.X.shape)
+        return Smallest(self.price, width, 1).search(self.rng, some, start).network
+
+    def _some(self, samples: Samples) -> Samples:
+        """As many as a search among noise takes."""
+        return samples.take(np.arange(min(len(samples.X), self.method.error_rows)))
+
     def _polished(self, network: Network, used: Samples, *, exact: bool) -> Network:
         rounding = np.finfo(np.float64).eps * float(np.abs(used.Y / used.sigma).max())
         is_large = degrees_of_freedom(network) > self.method.large
@@ -388,6 +504,11 @@ class _Learner:
         network, known = patterns.network, self.method.n_neurons
         spread, width = float(self.all.sigma[0]), network.architecture[1]
         noise = used.reduced_cost(network)
+        ratios = None
+        if self.weighed is not None:
+            ratios = self.weighed.ratios
+            self.weighed = self.method.weighing.weighed(network, self.all)
+            noise = self.weighed.noise / spread
         floor = np.finfo(np.float64).eps * float(np.abs(self.all.Y).max()) / spread
         errors = self._errors(network, used, max(noise, floor))
         off = 0.0 if errors is None else float(errors.W.max(initial=0.0))
@@ -407,11 +528,13 @@ class _Learner:
             tuple(patterns.signs),
             order,
             independence,
-            notes=tuple(what_cannot_be_known(patterns, errors)),
+            notes=(*self.notes, *what_cannot_be_known(patterns, errors)),
             warnings=tuple(warnings),
             eigenvalues=self.eigenvalues,
             moment_errors=self.moment_errors,
             tensor_estimate=self.tensor_estimate,
+            law=EXACT if self.weighed is None else self.weighed.law,
+            ratios=ratios,
         )
 
     def _errors(self, network: Network, used: Samples, noise: float) -> StandardErrors | None:
@@ -419,7 +542,13 @@ class _Learner:
             return None
         n = min(len(used.X), self.method.error_rows)
         # Fewer rows know less, by the square root of their share.
-        sigma = self.all.sigma * noise * np.sqrt(n / len(used.X))
+        more = np.sqrt(n / len(used.X))
+        if self.weighed is not None and self.weighed.scores is not None:
+            found = self.method.weighing.weighed(network, self.all)
+            if found.scores is not None:
+                some = Samples(used.X[:n], used.Y[:n], found.scales[:n, None])
+                return standard_errors(network, some, more * found.scores[:n])
+        sigma = self.all.sigma * noise * more
         return standard_errors(network, Samples(used.X[:n], used.Y[:n], sigma))
 
     def _rows(self, start: int, stop: int) -> Samples:

@@ -1,7 +1,7 @@
 """Learn: the network behind samples ``(x, f(x))``, without a query."""
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
 from functools import partial
@@ -14,6 +14,7 @@ import numpy as np
 from revelu.errors import InputError
 from revelu.formats.samples import find_shards
 from revelu.network import Network
+from revelu.numerics.cut_columns import are_cut, steps_of
 from revelu.numerics.gaussianity import Law, measure_law
 from revelu.oracle import whole_number
 from revelu.probe.streams import Chunk, Mapped
@@ -31,7 +32,14 @@ from revelu.types import FloatArray
 
 log = logging.getLogger(__name__)
 
+Whiten = Callable[[FloatArray], FloatArray]
+
 ORDERS = ("auto", "1", "2")
+
+_CUT = (
+    "the inputs are whole multiples of a step and were cut toward zero: half a step was given "
+    "back, and the network is that of inputs that were not cut"
+)
 
 # Keeps these random choices apart from those that drew the samples.
 _STREAM = 0x6C65_6172_6E
@@ -167,19 +175,43 @@ def _learn_one(
     drawn = gather(X, y, seeds.spawn(1)[0], executor)
     method = Hermite(n_neurons, order, max_searches)
     _check_enough(drawn, method)
+    drawn, other = _as_measured(drawn)
     law, unit = measure_law(drawn.X), _unit(drawn.y)
-    samples, rng = _whitened(drawn, law, unit), np.random.default_rng(seeds.spawn(1)[0])
+    whiten = _as_they_are if law.is_standard else law.whiten
+    rng = np.random.default_rng(seeds.spawn(1)[0])
     best: list[Network] = []
     try:
+        samples = _whitened(drawn, whiten, unit, law)
         learned = method.recover(samples, rng, tell, executor, best.append)
+        if other is not None and not learned.is_exact:
+            others = _whitened(other, whiten, unit, law)
+            if method.explains_more(learned, samples, others):
+                tell("fitting inputs that were rounded otherwise")
+                drawn = other
+                learned = method.recover(others, rng, tell, executor, best.append)
     except KeyboardInterrupt as error:
         if best:
             network = _network_as_before(best[-1].then(np.array([[unit]])), law)
             keep_partial(error, cut_short(network, drawn))
         raise
     tell("verifying on samples kept apart")
-    learned = _as_before(learned.in_unit(unit), law)
-    return Verdict(learned, drawn, law.objection, method.widest(*drawn.X.shape)).recovery()
+    learned = learned.in_unit(unit)
+    scales = partial(_scales, learned, whiten)
+    learned = _as_before(learned, law)
+    widest = method.widest(*drawn.X.shape)
+    found = Verdict(learned, drawn, law.objection, widest, scales).recovery()
+    if drawn.was_cut:
+        found = replace(found, warnings=(*found.warnings, _CUT))
+    return found
+
+
+def _as_measured(drawn: Drawn) -> tuple[Drawn, Drawn | None]:
+    """The samples, and the same otherwise, where columns may have been cut toward zero."""
+    steps = steps_of(drawn.X)
+    if not steps.any():
+        return drawn, None
+    cut = drawn.as_measured(steps)
+    return (cut, drawn) if are_cut(drawn.X, steps) else (drawn, cut)
 
 
 def _unit(y: FloatArray) -> float:
@@ -187,10 +219,14 @@ def _unit(y: FloatArray) -> float:
     return float(np.ldexp(1.0, int(np.frexp(np.ptp(y))[1])))
 
 
-def _whitened(drawn: Drawn, law: Law, unit: float) -> GaussianSamples:
+def _scales(learned: Learned, whiten: Whiten, X: FloatArray) -> FloatArray:
+    """How far answers are expected to err at inputs as they came."""
+    return learned.scales(whiten(X))
+
+
+def _whitened(drawn: Drawn, whiten: Whiten, unit: float, law: Law) -> GaussianSamples:
     """The samples in coordinates of mean 0 and covariance I, answers in a unit of theirs."""
     chunks: Iterable[Chunk] | None = drawn.chunks
-    whiten = _as_they_are if law.is_standard else law.whiten
     if chunks is not None:
         chunks = Mapped(chunks, whiten, unit)
     return GaussianSamples(whiten(drawn.X), drawn.y / unit, chunks, is_gaussian=not law.objection)
