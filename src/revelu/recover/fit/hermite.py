@@ -130,6 +130,8 @@ class Hermite:
         How the law of noise is found.
     noise_work : float
         Multiplications that searches among noise may take, after the first: half a minute's.
+    trial_work : float
+        Multiplications of a search that only compares ways to read samples.
     much_less : float
         Inputs that were cut, or rounded, and are taken for the other err by twice as much.
     chunk : int
@@ -166,8 +168,14 @@ class Hermite:
     error_rows: int = 40_000
     weighing: Weighing = field(default_factory=Weighing)
     noise_work: float = 1e11
+    trial_work: float = 2e10
     much_less: float = 0.7
     chunk: int = 32_768
+
+    @property
+    def price(self) -> Price:
+        """What networks cost."""
+        return Price(self.exact)
 
     def widest(self, n: int, d: int) -> int:
         """The most neurons that ``n`` samples in ``d`` variables can determine."""
@@ -214,6 +222,17 @@ class Hermite:
         ]
         return costs[1] < self.much_less * costs[0]
 
+    def left_by_one_search(self, samples: GaussianSamples, rng: np.random.Generator) -> float:
+        """Return the share of the variation that a single search leaves of some samples."""
+        learner = _Learner(self, samples, rng, log.debug, None, forget)
+        rows = learner.take_rows(0, learner.n_searched(samples.X.shape[1]))
+        with at_most(self.trial_work):
+            try:
+                width = self.widest(*rows.X.shape)
+                return Smallest(self.price, width, 1).search(rng, rows).cost
+            except WorkEndedError:
+                return np.inf
+
 
 @dataclass
 class _Learner:
@@ -236,8 +255,11 @@ class _Learner:
         self.all = Samples(X, y[:, None], sigma)
         n = len(X)
         n_checked = min(max(int(self.method.checked * n), self.method.fewest_checked), n // 4)
-        self.fitted, self.checked = self._rows(0, n - n_checked), self._rows(n - n_checked, n)
-        self.price = Price(self.method.exact)
+        self.fitted, self.checked = (
+            self.take_rows(0, n - n_checked),
+            self.take_rows(n - n_checked, n),
+        )
+        self.price = self.method.price
 
     def run(self) -> Learned:
         self.tell("estimating the span of the rows")
@@ -324,7 +346,7 @@ class _Learner:
         method, (r, d) = self.method, basis.shape
         if d < method.span_from and start is None:
             return None
-        n = self._n_searched(r)
+        n = self.n_searched(r)
         X, y = self.fitted.X[:n], self.fitted.Y[:n, 0]
         outside = slope - basis.T @ (basis @ slope)
         inside = Samples(X @ basis.T, (y - X @ outside)[:, None], self.all.sigma)
@@ -361,12 +383,12 @@ class _Learner:
     def _search(self, start: Network | None) -> Explanation:
         """Step 3 in all coordinates, on more and more samples."""
         method, (n_all, d) = self.method, self.fitted.X.shape
-        n, found, tries = self._n_searched(d), None, 0
+        n, found, tries = self.n_searched(d), None, 0
         max_tries = min(method.max_tries, method.max_searches or method.max_tries)
         if start is not None and start.dim_in != d:
             start = None
         while True:
-            rows, width = self._rows(0, n), method.widest(n, d)
+            rows, width = self.take_rows(0, n), method.widest(n, d)
             self.tell(f"fitting up to {width} neurons to {n:,} samples")
             once = found is not None and found.settled and tries == 0
             n_searches = 1 if once else method.max_searches or self._n_searches(n, width)
@@ -447,7 +469,7 @@ class _Learner:
 
         Pieces that a function of another kind is put together from differ from search to search.
         """
-        n = max(self._n_searched(self.all.X.shape[1]), self.method.fewest_searched)
+        n = max(self.n_searched(self.all.X.shape[1]), self.method.fewest_searched)
         chance, agreeing = np.log(len(found.core.X)), 1
         for _ in range(self.method.max_searches or self.method.max_tries):
             if agreeing == Smallest.agreeing:
@@ -551,17 +573,19 @@ class _Learner:
         sigma = self.all.sigma * noise * more
         return standard_errors(network, Samples(used.X[:n], used.Y[:n], sigma))
 
-    def _rows(self, start: int, stop: int) -> Samples:
+    def take_rows(self, start: int, stop: int) -> Samples:
+        """Some of the samples."""
         return Samples(self.all.X[start:stop], self.all.Y[start:stop], self.all.sigma)
 
-    def _n_searched(self, d: int) -> int:
+    def n_searched(self, d: int) -> int:
+        """How many samples a search in ``d`` variables begins with."""
         wanted = int(self.method.search_equations * (d + 2) * (self.method.n_neurons or d))
         return min(max(wanted, self.method.fewest_searched), len(self.fitted.X))
 
     def _enough_for(self, network: Network) -> Samples:
         wanted = int(self.method.lift_equations * degrees_of_freedom(network))
         n = max(wanted, self.method.fewest_searched)
-        return self._rows(0, min(n, len(self.fitted.X)))
+        return self.take_rows(0, min(n, len(self.fitted.X)))
 
     def _agrees(self, network: Network) -> bool:
         """Whether samples not fitted agree, but for units that fire on next to none."""

@@ -175,13 +175,12 @@ def _learn_one(
     drawn = gather(X, y, seeds.spawn(1)[0], executor)
     method = Hermite(n_neurons, order, max_searches)
     _check_enough(drawn, method)
-    drawn, other = _as_measured(drawn)
+    drawn, other = _as_measured(drawn, method, np.random.default_rng(seeds.spawn(1)[0]))
     law, unit = measure_law(drawn.X), _unit(drawn.y)
     whiten = _as_they_are if law.is_standard else law.whiten
     rng = np.random.default_rng(seeds.spawn(1)[0])
-    best: list[Network] = []
+    samples, best = _whitened(drawn, whiten, unit, law), list[Network]()
     try:
-        samples = _whitened(drawn, whiten, unit, law)
         learned = method.recover(samples, rng, tell, executor, best.append)
         if other is not None and not learned.is_exact:
             others = _whitened(other, whiten, unit, law)
@@ -205,10 +204,16 @@ def _learn_one(
     return found
 
 
-def _as_measured(drawn: Drawn) -> tuple[Drawn, Drawn | None]:
+def _as_measured(
+    drawn: Drawn, method: Hermite, rng: np.random.Generator
+) -> tuple[Drawn, Drawn | None]:
     """The samples, and the same otherwise, where columns may have been cut toward zero."""
     steps = steps_of(drawn.X)
     if not steps.any():
+        return drawn, None
+    law, unit = measure_law(drawn.X), _unit(drawn.y)
+    left = method.left_by_one_search(_whitened(drawn, law.whiten, unit, law), rng)
+    if left <= method.agrees:  # a function of the numbers as they are written
         return drawn, None
     cut = drawn.as_measured(steps)
     return (cut, drawn) if are_cut(drawn.X, steps) else (drawn, cut)
