@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from revelu.cli.command import Learning, command
-from revelu.cli.exit_codes import ExitCode
+from revelu.cli.exit_codes import ExitCode, of_status
 from revelu.cli.networks import save_network
 from revelu.cli.options import Force, Outputs, optional
 from revelu.report.summary import rows_of
@@ -42,6 +42,10 @@ def learn(
     order: Annotated[
         str, typer.Option(help="auto, 1 (no more neurons than inputs) or 2 (more).")
     ] = "auto",
+    max_seconds: Annotated[
+        float | None,
+        optional("After so many the best network until then is written, uncertified."),
+    ] = None,
     halfspaces: Annotated[
         str | None,
         optional(
@@ -67,8 +71,9 @@ def learn(
       0  recovered, and samples kept apart agree
       1  finished, not certified
       2  usage or bad input
+      3  time exhausted
     130  interrupted
-    After 1 and 130, what was found is still written, and said to be uncertified; it
+    After 1, 3 and 130, what was found is still written, and said to be uncertified; it
     replaces no file without --force.
     """
     if halfspaces is not None:
@@ -91,6 +96,7 @@ def learn(
             progress=learning.line,
             target=_columns(target),
             drop=_columns(drop),
+            max_seconds=max_seconds,
         )
     is_certified = recovery.status is Status.RECOVERED
     if recovery.network is not None:
@@ -103,7 +109,7 @@ def learn(
     learning.show(account, _rows_of(recovery))
     if ended is not None:
         raise ended
-    return ExitCode.CERTIFIED if is_certified else ExitCode.NOT_CERTIFIED
+    return of_status(recovery.status)
 
 
 def _recovered(data: Path, **options: Any) -> tuple["Recovery", KeyboardInterrupt | None]:

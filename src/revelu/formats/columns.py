@@ -95,7 +95,9 @@ class Columns:
         row = next(i for i, cell in enumerate(array) if not _is_number(cell))
         cell = array[row].strip()
         what = f"holds {cell[:24]!r}" if cell else "is empty"
-        raise FormatError(f"{where} {what} in line {row + self.first_line}")
+        n = sum(not _is_number(cell) for cell in array)
+        several = f", and no number in {n:,} lines in all" if n > 1 else ""
+        raise FormatError(f"{where} {what} in line {row + self.first_line}{several}")
 
 
 def kind_of(path: Path) -> str:
@@ -213,7 +215,7 @@ def _csv(path: Path, _: Sequence[str]) -> Columns:
 def _first_rows(path: Path, most: int = 2**20) -> Columns:
     """The names of a table of text, from its first bytes."""
     text = _lines(path, most)
-    return Columns(path, text.names, [np.empty(0)] * len(text.first))
+    return Columns(path, text.names, [np.empty(0)] * len(text.first), 2 if text.names else 1)
 
 
 def _lines(path: Path, most: int) -> _TableLines:

@@ -27,9 +27,9 @@ from revelu.numerics.quadratic import Quadratic, fit_quadratic
 from revelu.probe.moments import estimate_moments, estimate_second_moment
 from revelu.probe.streams import Chunk
 from revelu.recover.fit.covariance import StandardErrors, standard_errors, with_unit_rows
-from revelu.recover.fit.evidence import one_more, without_chance
 from revelu.recover.fit.learned import Learned
 from revelu.recover.fit.limits import least_order, what_cannot_be_known
+from revelu.recover.fit.noise_search import NoiseSearch
 from revelu.recover.fit.price import Price
 from revelu.recover.fit.pruning import drop_idle
 from revelu.recover.fit.sign_patterns import Patterns, resolve_patterns
@@ -37,7 +37,7 @@ from revelu.recover.fit.sizes import Sizes
 from revelu.recover.fit.smallest import Explanation, Keep, Smallest, forget
 from revelu.recover.fit.spectrum import chance_eigenvalue, rank_by_gap
 from revelu.recover.fit.tensors import Units, estimate_again, estimate_units
-from revelu.recover.fit.weighing import Weighed, Weighing
+from revelu.recover.fit.weighing import Weighed, weighed
 from revelu.recover.method import Tell, Why
 from revelu.recover.refine.network_fit import Fit, Samples, degrees_of_freedom, fit
 from revelu.types import FloatArray
@@ -126,10 +126,6 @@ class Hermite:
     error_parameters, error_rows : int
         Error bars take an eigenvalue problem in all parameters: of more there are none, and the
         derivative at no more than so many samples is used, as in searches among noise.
-    weighing : Weighing
-        How the law of noise is found.
-    noise_work : float
-        Multiplications that searches among noise may take, after the first: half a minute's.
     trial_work : float
         Multiplications of a search that only compares ways to read samples.
     much_less : float
@@ -166,8 +162,6 @@ class Hermite:
     ulps: float = 32.0
     error_parameters: int = 3000
     error_rows: int = 40_000
-    weighing: Weighing = field(default_factory=Weighing)
-    noise_work: float = 1e11
     trial_work: float = 2e10
     much_less: float = 0.7
     chunk: int = 32_768
@@ -201,6 +195,10 @@ class Hermite:
             Where moments are summed.
         """
         return _Learner(self, samples, rng, tell, executor, keep).run()
+
+    def fitted(self, samples: GaussianSamples) -> Samples:
+        """The samples as fits take them."""
+        return _Learner(self, samples, np.random.default_rng(0), log.debug, None, forget).all
 
     def explains_more(
         self, learned: Learned, samples: GaussianSamples, others: GaussianSamples
@@ -425,79 +423,17 @@ class _Learner:
 
     def _among_noise(self, network: Network, *, settled: bool) -> tuple[Network, Samples, bool]:
         """Step 4 where noise is left: its law, answers weighed by it, neurons beyond chance."""
-        weighing = self.method.weighing
-        self.tell("estimating the law of the errors")
-        found = weighing.run(network, self.all, self._search_weighed)
-        if not found.law.is_even:
-            found = weighing.fitted(found, self.all)
-        self.tell("testing each neuron against chance")
-        width = found.network.architecture[1]
-        with at_most(self.method.noise_work):
-            try:
-                found = self._beyond_chance(found)
-            except WorkEndedError:
-                settled = False
-        if not settled:
-            self.tell("searching again from other starts")
-            with at_most(self.method.noise_work):
-                found, settled = self._searched_again(found)
-        if (n_less := width - found.network.architecture[1]) > 0:
+        method = self.method
+        n = max(self.n_searched(self.all.X.shape[1]), method.fewest_searched)
+        most = method.max_searches or method.max_tries
+        search = NoiseSearch(self.all, self.price, method.widest, n, most, method.error_rows)
+        self.weighed, settled = search.run(self.rng, network, self.tell, settled=settled)
+        if (n_less := network.architecture[1] - self.weighed.network.architecture[1]) > 0:
             self.notes.append(
                 f"{n_less} neuron{'s' * (n_less > 1)} that explained no more than errors do "
                 f"{'were' if n_less > 1 else 'was'} left out"
             )
-        self.weighed = found
-        return found.network, found.samples, settled
-
-    def _beyond_chance(self, found: Weighed) -> Weighed:
-        """Without the neurons that errors explain, and with those that they do not."""
-        weighing, n_tries = self.method.weighing, self.method.min_searches
-        for _ in range(self.method.max_tries):
-            network, ratios = without_chance(found)
-            found = replace(found, ratios=ratios)
-            if network.architecture[1] < found.network.architecture[1]:
-                found = weighing.fitted(weighing.weighed(network, self.all), self.all)
-                found = replace(found, ratios=ratios)
-            more = one_more(self.rng, found, self._some(found.core), n_tries)
-            if more is None:
-                break
-            found = weighing.fitted(weighing.weighed(more, self.all), self.all)
-        return found
-
-    def _searched_again(self, found: Weighed) -> tuple[Weighed, bool]:
-        """The best of searches from scratch, and whether several end at it.
-
-        Pieces that a function of another kind is put together from differ from search to search.
-        """
-        n = max(self.n_searched(self.all.X.shape[1]), self.method.fewest_searched)
-        chance, agreeing = np.log(len(found.core.X)), 1
-        for _ in range(self.method.max_searches or self.method.max_tries):
-            if agreeing == Smallest.agreeing:
-                break
-            core = found.core
-            some = core.take(np.arange(min(n, len(core.X))))
-            width = self.method.widest(*some.X.shape)
-            try:
-                once = Smallest(self.price, width, 1).search(self.rng, some).network
-                once = fit(once, self._some(core), Stop(40), damping=Damping(1e-6)).network
-                last = self._beyond_chance(self.method.weighing.weighed(once, self.all))
-            except WorkEndedError:
-                break
-            gain = self.price(found.network, core) - self.price(last.network, core)
-            if gain > chance:
-                found, agreeing = last, 1
-            elif gain > -chance:
-                agreeing += 1
-        return found, agreeing == Smallest.agreeing
-
-    def _search_weighed(self, samples: Samples, start: Network) -> Network:
-        some = self._some(samples)
-        width = self.method.widest(*some.X.shape)
-        return Smallest(self.price, width, 1).search(self.rng, some, start).network
-
-    def _some(self, samples: Samples) -> Samples:
-        """As many as a search among noise takes."""
-        return samples.take(np.arange(min(len(samples.X), self.method.error_rows)))
+        return self.weighed.network, self.weighed.samples, settled
 
     def _polished(self, network: Network, used: Samples, *, exact: bool) -> Network:
         rounding = np.finfo(np.float64).eps * float(np.abs(used.Y / used.sigma).max())
@@ -529,7 +465,7 @@ class _Learner:
         ratios = None
         if self.weighed is not None:
             ratios = self.weighed.ratios
-            self.weighed = self.method.weighing.weighed(network, self.all)
+            self.weighed = weighed(network, self.all)
             noise = self.weighed.noise / spread
         floor = np.finfo(np.float64).eps * float(np.abs(self.all.Y).max()) / spread
         errors = self._errors(network, used, max(noise, floor))
@@ -566,7 +502,7 @@ class _Learner:
         # Fewer rows know less, by the square root of their share.
         more = np.sqrt(n / len(used.X))
         if self.weighed is not None and self.weighed.scores is not None:
-            found = self.method.weighing.weighed(network, self.all)
+            found = weighed(network, self.all)
             if found.scores is not None:
                 some = Samples(used.X[:n], used.Y[:n], found.scales[:n, None])
                 return standard_errors(network, some, more * found.scores[:n])

@@ -66,14 +66,11 @@ class Weighing:
         Share of the noise that another round must have brought: less is within its error.
     fit_rounds : int
         Of the last fit, whose weights follow the residuals.
-    worthless : float
-        Answers that weigh less than this share of others are left out of searches.
     """
 
     rounds: int = 8
     gain: float = 0.02
     fit_rounds: int = 6
-    worthless: float = 0.125
 
     def run(self, network: Network, samples: Samples, search: Search) -> Weighed:
         """Return the network and the law that fit each other.
@@ -86,38 +83,17 @@ class Weighing:
             One output, ``sigma`` of shape (1,).
         search : callable, (samples, network) -> network
         """
-        best = self.weighed(network, samples)
+        best = weighed(network, samples)
         for _ in range(self.rounds):
             if best.law.is_even:
                 break
-            found = self.weighed(search(best.core, best.network), samples)
+            found = weighed(search(best.core, best.network), samples)
             if found.noise > (1.0 - self.gain) * best.noise:
                 same = found.network.architecture == best.network.architecture
                 best = best if same and best.noise < found.noise else found
                 break
             best = found
         return best
-
-    def weighed(self, network: Network, samples: Samples) -> Weighed:
-        """Estimate the law of what a network leaves, and weigh the samples by it."""
-        spread, y = float(samples.sigma.ravel()[0]), samples.Y[:, 0]
-        answers = network(samples.X)[:, 0]
-        residual = y - answers
-        law = estimate_law(residual, slopes_of(network, samples.X), answers)
-        if law.is_even:
-            noise = samples.reduced_cost(network) * spread
-            return Weighed(network, samples, samples, law, noise, np.full(len(y), noise))
-        scales = law.scales(slopes_of(network, samples.X), answers)
-        noise = float(np.median(scales))
-        z = residual / scales
-        weights, unit = law.weights(z), spread / noise
-        kept = weights > self.worthless * law.weights(np.zeros(1))
-        weighs = scales / np.sqrt(weights)
-        whole = Samples(samples.X, samples.Y, unit * weighs[:, None])
-        core = Samples(samples.X[kept], samples.Y[kept], unit * scales[kept, None])
-        slope = float(np.mean(law.score_slopes(z)))
-        scores = z * weights / max(slope, self.worthless)
-        return Weighed(network, whole, core, law, noise, scales, scores)
 
     def fitted(self, found: Weighed, samples: Samples) -> Weighed:
         """Fit all parameters to all samples, weights following the residuals."""
@@ -126,12 +102,40 @@ class Weighing:
                 return found
             stop = Stop(40, rtol=1e-2)
             network = fit(found.network, found.samples, stop, damping=Damping(1e-9)).network
-            new = self.weighed(network, samples)
+            new = weighed(network, samples)
             done = abs(new.noise - found.noise) < 1e-3 * found.noise
             found = new
             if done:
                 break
         return found
+
+
+def weighed(network: Network, samples: Samples, worthless: float = 0.125) -> Weighed:
+    """Estimate the law of what a network leaves, and weigh the samples by it.
+
+    Parameters
+    ----------
+    worthless : float
+        Answers that weigh less than this share of others are left out of searches.
+    """
+    spread, y = float(samples.sigma.ravel()[0]), samples.Y[:, 0]
+    answers = network(samples.X)[:, 0]
+    residual = y - answers
+    law = estimate_law(residual, slopes_of(network, samples.X), answers)
+    if law.is_even:
+        noise = samples.reduced_cost(network) * spread
+        return Weighed(network, samples, samples, law, noise, np.full(len(y), noise))
+    scales = law.scales(slopes_of(network, samples.X), answers)
+    noise = float(np.median(scales))
+    z = residual / scales
+    weights, unit = law.weights(z), spread / noise
+    kept = weights > worthless * law.weights(np.zeros(1))
+    weighs = scales / np.sqrt(weights)
+    whole = Samples(samples.X, samples.Y, unit * weighs[:, None])
+    core = Samples(samples.X[kept], samples.Y[kept], unit * scales[kept, None])
+    slope = float(np.mean(law.score_slopes(z)))
+    scores = z * weights / max(slope, worthless)
+    return Weighed(network, whole, core, law, noise, scales, scores)
 
 
 def slopes_of(network: Network, X: FloatArray) -> FloatArray:

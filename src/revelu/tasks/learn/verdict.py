@@ -11,6 +11,7 @@ from revelu.numerics.confidence import FALSE_ALARM, standard_errors
 from revelu.recover.fit.learned import Learned
 from revelu.recover.method import Why
 from revelu.recovery import Certificate, Ledger, Recovery, Status
+from revelu.tasks.learn.appearance import of_answers
 from revelu.tasks.learn.samples import FEWEST_TO_CERTIFY, Drawn
 from revelu.types import FloatArray
 
@@ -126,7 +127,7 @@ class Verdict:
                 "from another function"
             )
         if reason := self._why_not(certificate, noise):
-            self.evidence.append(reason)
+            self.evidence += filter(None, (reason, of_answers(self.drawn.y)))
             return Status.UNVERIFIED
         self.warnings.append(
             f"the answers are taken to have noise of {noise:.2g}, errors that {law.words(noise)}; "
@@ -174,7 +175,7 @@ class Verdict:
     def _more_samples(self) -> str:
         """What is likely, by how many samples a parameter there are."""
         n = len(self.drawn.y)
-        if n < self.plenty * self.learned.network.n_parameters:
+        if n < self.plenty * self.learned.network.n_parameters and not of_answers(self.drawn.y):
             return "more samples may help"
         return "the function is hardly a network of one hidden layer"
 
@@ -216,14 +217,14 @@ def typical_spread(y: FloatArray) -> float:
     return float(0.5 * (high - low)) or float(y.std())
 
 
-def cut_short(network: Network, drawn: Drawn) -> Recovery:
-    """Return the best network of a search that an interrupt ended, as good as samples say."""
+def cut_short(network: Network, drawn: Drawn, why: str = "interrupted") -> Recovery:
+    """Return the best network of a search that something ended, as good as samples say."""
     return Recovery(
         Status.UNVERIFIED,
         network,
         certify_held_out(network, drawn.X_held, drawn.y_held, 0.0),
         ledger=Ledger(0, 0, {}),
-        evidence=("interrupted: the best network until then, fitted to a part of the samples",),
+        evidence=(f"{why}: the best network until then, fitted to a part of the samples",),
         method="hermite",
         details={"n_samples": drawn.n_samples},
     )
