@@ -22,8 +22,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from page import once, present
+from pyarrow import parquet
 from samples import draw, table
+from sklearn import datasets
 
 import revelu
 from revelu.numerics.matching import match_rows
@@ -38,7 +41,7 @@ SHAPES = ((8, 4, 1), (10, 6, 2), (20, 5, 1))
 PLAIN, SMALL, SHARE, OUTLIERS = 0.05, 0.01, 0.02, 0.05
 
 
-def cut(X: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, ...]:
+def cut(X: np.ndarray, y: np.ndarray, _: np.random.Generator) -> tuple[np.ndarray, ...]:
     """Inputs as whole numbers of hundredths, as ``int`` makes them."""
     return (X * 100.0).astype(np.int64), y
 
@@ -63,7 +66,7 @@ def plain(X: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> tuple[np.nd
     return X, y + PLAIN * y.std() * rng.standard_normal(len(y))
 
 
-def on_a_grid(X: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, ...]:
+def on_a_grid(X: np.ndarray, y: np.ndarray, _: np.random.Generator) -> tuple[np.ndarray, ...]:
     """Answers with one decimal."""
     return X, np.round(y, 1)
 
@@ -175,8 +178,6 @@ def wine(rng: np.random.Generator, n: int = 4898) -> tuple[np.ndarray, np.ndarra
 
 def real_tables(folder: Path) -> dict[str, tuple[Path, list[str]]]:
     """Tables by name: the file, and the options that a user would try first."""
-    from sklearn import datasets
-
     rng = np.random.default_rng(FIRST_SEED)
     tables: dict[str, tuple[np.ndarray, np.ndarray, list[str]]] = {}
     data = datasets.load_diabetes(scaled=False)
@@ -202,7 +203,9 @@ def real_tables(folder: Path) -> dict[str, tuple[Path, list[str]]]:
     for name, (inputs, answers, columns) in tables.items():
         path = folder / f"{name.replace(' ', '_').replace(',', '')}.csv"
         rows = np.column_stack([inputs, answers])
-        np.savetxt(path, rows, fmt="%.17g", delimiter=",", header=",".join([*columns, "y"]), comments="")
+        np.savetxt(
+            path, rows, fmt="%.17g", delimiter=",", header=",".join([*columns, "y"]), comments=""
+        )
         found[name] = path, []
     text = found["diabetes, units"][0].read_text().splitlines()
     text[7] = "," + text[7].split(",", 1)[1]
@@ -235,7 +238,9 @@ def asked(path: Path, options: list[str]) -> dict[str, Any]:
     """Run ``revelu learn`` on a file."""
     command = [sys.executable, "-m", "revelu", "learn", f"{path}", *options]
     started = time.perf_counter()
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, "COLUMNS": "2000"})
+    done = subprocess.run(  # noqa: S603 - this program
+        command, capture_output=True, text=True, check=False, env={**os.environ, "COLUMNS": "2000"}
+    )
     seconds = time.perf_counter() - started
     said = [line.strip() for line in (done.stdout + done.stderr).splitlines() if line.strip()]
     parts = ("network", "time", "samples", "noise", "error bars")
@@ -250,7 +255,8 @@ from revelu.tasks.learn.learn import learn
 start = time.perf_counter()
 found = learn(sys.argv[1])
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
-print(found.status.value, "-".join(map(str, found.network.architecture)), time.perf_counter() - start, peak)
+shape = "-".join(map(str, found.network.architecture))
+print(found.status.value, shape, time.perf_counter() - start, peak)
 """
 
 
@@ -278,13 +284,12 @@ def large(suffix: str, n: int, seed: int) -> dict[str, Any]:
         if suffix == "csv":
             np.savetxt(path, rows, fmt="%.17g", delimiter=",", header=",".join(names), comments="")
         else:
-            import pyarrow as pa
-            from pyarrow import parquet
-
             parquet.write_table(pa.table(dict(zip(names, rows.T, strict=True))), path)
         del X, rows
         command = [sys.executable, "-c", LARGE, f"{path}"]
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        done = subprocess.run(  # noqa: S603 - this program
+            command, capture_output=True, text=True, check=True
+        )
     status, shape, seconds, gigabytes = done.stdout.split()
     return {
         "status": status,
@@ -313,7 +318,9 @@ def main() -> None:
         large_rows(wanted, options.results),
     ]
     text = "\n\n".join(part for part in parts if part)
-    text += f"\n\nrevelu {revelu.__version__}, NumPy {np.__version__}, seeds from {options.first_seed}."
+    text += (
+        f"\n\nrevelu {revelu.__version__}, NumPy {np.__version__}, seeds from {options.first_seed}."
+    )
     present("tables", text, write=options.write, tables=options.tables)
 
 

@@ -6,7 +6,6 @@ hold numbers alone, by name or by number.
 
 import csv
 import gzip
-import io
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -255,9 +254,7 @@ def _all_numbers(text: _TableLines) -> FloatArray | None:
         return None
     delimiter = csv.reader([], text.dialect).dialect.delimiter
     try:
-        return np.loadtxt(
-            io.StringIO("\n".join(lines)), delimiter=delimiter, comments=None, ndmin=2
-        )
+        return np.loadtxt(lines, delimiter=delimiter, comments=None, ndmin=2)
     except ValueError:
         return None
 

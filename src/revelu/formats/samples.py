@@ -20,6 +20,7 @@ from revelu.types import FloatArray
 # The column, or the array of an archive, that answers are in where nothing is said.
 _ANSWERS = ("y",)
 
+_MISSING = "leave such rows out, or the column, by --drop"
 _LABELS = (
     "labels in words are no answers that a network gives: write 0 and 1 for --halfspaces, or each "
     "class's probability in a column of its own"
@@ -225,6 +226,9 @@ def _read_table(path: Path, inputs: list[str], answers: list[str]) -> tuple[np.n
     try:
         Y = table.numbers(y)
     except FormatError as error:
-        said = "" if "is empty" in f"{error}" else f"; {_LABELS}"
-        raise FormatError(f"{error}{said}") from None
-    return table.numbers(X), Y[:, 0] if len(answers) == 1 else Y
+        said = _MISSING if "is empty" in f"{error}" else _LABELS
+        raise FormatError(f"{error}; {said}") from None
+    try:
+        return table.numbers(X), Y[:, 0] if len(answers) == 1 else Y
+    except FormatError as error:
+        raise FormatError(f"{error}; {_MISSING}") from None

@@ -49,6 +49,11 @@ def of_answers(y: FloatArray) -> str:
     )
 
 
+def are_few(y: FloatArray, most: int = 32) -> bool:
+    """Whether answers repeat, and have so few values that hardly a network gave them."""
+    return len(np.unique(y)) <= most and bool(of_answers(y))
+
+
 def other_answers(X: FloatArray, weights: FloatArray, names: Sequence[str]) -> list[str]:
     """Name the inputs of an affine law that the others determine: answers, as it seems.
 

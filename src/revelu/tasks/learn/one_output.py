@@ -14,13 +14,13 @@ from revelu.errors import InputError
 from revelu.network import Network
 from revelu.numerics.cut_columns import are_cut, steps_of
 from revelu.numerics.gaussianity import Law, measure_law
-from revelu.numerics.interruption import interruptible
+from revelu.numerics.interruption import WorkEndedError, at_most, interruptible
 from revelu.probe.streams import Chunk, Mapped
 from revelu.recover.fit.growth import affine_fit
 from revelu.recover.fit.hermite import GaussianSamples, Hermite
 from revelu.recover.fit.learned import Learned
 from revelu.recovery import Recovery, Status
-from revelu.tasks.learn.appearance import other_answers, refuse_labels
+from revelu.tasks.learn.appearance import are_few, of_answers, other_answers, refuse_labels
 from revelu.tasks.learn.samples import Drawn, counted, gather
 from revelu.tasks.learn.verdict import Verdict, cut_short
 from revelu.tasks.notebook import listener
@@ -39,6 +39,11 @@ _CUT = (
 
 # Keeps these random choices apart from those that drew the samples.
 _STREAM = 0x6C65_6172_6E
+
+
+# Multiplications of a search where answers are of few values, and hardly those of a network: some
+# seconds.
+_WORK_ON_FEW = 2e10
 
 
 class _TimeIsOverError(Exception):
@@ -78,9 +83,13 @@ def learn_one(
     _check_enough(drawn, method)
     rngs = [np.random.default_rng(s) for s in seeds.spawn(2)]
     work = _Work(method, drawn, rngs[0], tell, executor)
+    most = _WORK_ON_FEW if are_few(drawn.y) else np.inf
     try:
-        with interruptible(partial(_check_time, until)):
+        with interruptible(partial(_check_time, until)), at_most(most):
             learned = work.run(rngs[1])
+    except WorkEndedError:
+        why = f"{of_answers(drawn.y)}, and the search was ended"
+        return cut_short(work.found_until_now(), work.drawn, why)
     except KeyboardInterrupt as error:
         if work.best:
             keep_partial(error, cut_short(work.found_until_now(), work.drawn))
@@ -175,7 +184,7 @@ def _judged(work: _Work, learned: Learned, names: Sequence[str]) -> Recovery:
     found = Verdict(learned, drawn, law.objection, widest, scales).recovery()
     said = [_CUT] if drawn.was_cut else []
     network = learned.network
-    if not network.architecture[1]:
+    if not network.architecture[1] and found.status is Status.RECOVERED:
         said += [
             f"input {name} is itself determined by the others, as an answer would be: if it is "
             f"one, --drop {name}"
