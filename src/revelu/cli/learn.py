@@ -1,5 +1,6 @@
 """``revelu learn``: recover the network behind samples, verify it, write it."""
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -134,7 +135,8 @@ def _columns(given: str | None) -> list[str]:
 def _fields_of(recovery: "Recovery") -> dict[str, Any]:
     """What an account says of what was learned.
 
-    The fields of an extraction, and ``samples``, ``exact``, ``noise``, ``standard_errors``
+    The fields of an extraction, and ``samples``, ``exact``, ``noise``, its ``law``, each neuron's
+    ``likelihood_ratios``, ``standard_errors``
     (``W``, ``b``, ``A``, ``c`` and, with a skip, ``V``) and ``sign_patterns``.
     """
     details = recovery.details
@@ -147,9 +149,18 @@ def _fields_of(recovery: "Recovery") -> dict[str, Any]:
         "samples": details.get("n_samples"),
         "exact": details.get("exact"),
         "noise": details.get("noise"),
+        "law": _law(details.get("law")),
+        "likelihood_ratios": details.get("likelihood_ratios"),
         "standard_errors": bars,
         "sign_patterns": [signs.tolist() for signs in details.get("sign_patterns", [])],
     }
+
+
+def _law(found: dict[str, Any] | None) -> dict[str, Any] | None:
+    """The law of the noise, as JSON has it: no infinite number."""
+    if found is None:
+        return None
+    return found | {"tail": found["tail"] if math.isfinite(found["tail"]) else None}
 
 
 def _rows_of(recovery: "Recovery") -> list[tuple[str, str]]:
