@@ -145,9 +145,16 @@ def test_dead_network_is_a_constant():
     assert "dead" in " ".join(found.evidence)
 
 
-def test_relu_says_what_the_theorem_promises():
-    found = revelu.recover_span(revelu.zoo.random_network([20, 5, 1], seed=1), checks=50)
-    assert "half" in " ".join(found.evidence)
+def test_what_the_theorem_promises_is_said_only_without_a_certificate():
+    truth = revelu.zoo.random_network([20, 5, 1], seed=1)
+    whole = revelu.recover_span(truth, checks=50)
+    assert whole.status is Status.RECOVERED
+    assert "half" not in " ".join(whole.evidence)
+    to_find = whole.ledger.n_queries - whole.ledger.by_phase["verify"]
+    short = revelu.recover_span(Oracle(truth, 20, budget=to_find), checks=50)
+    assert short.status is Status.BUDGET_EXHAUSTED
+    assert short.span.rank
+    assert "half" in " ".join(short.evidence)
 
 
 def test_randomness_is_a_status():

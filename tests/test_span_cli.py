@@ -46,9 +46,40 @@ def test_span_of_labels(invoke, tmp_path):
 def test_span_summary_and_quiet(invoke):
     text = invoke("span", "truth.npz").stdout
     assert text.startswith("truth.npz: 4 of 16 directions\n")
-    for word in ("certificate", "queries", "angle", "half"):
+    for word in ("certificate", "queries", "angle"):
         assert word in text
     assert invoke("span", "truth.npz", "-q").stdout == "truth.npz: 4 of 16 directions\n"
+
+
+def test_a_span_of_no_direction_replaces_none(invoke, tmp_path):
+    assert invoke("span", "truth.npz", "-o", "s.npz").exit_code == 0
+    revelu.Network([np.zeros((1, 16))], [[1.0]]).save(tmp_path / "constant.npz")
+    invoke("span", "constant.npz", "-o", "s.npz", "--checks", 50)
+    assert revelu.Span.load(tmp_path / "s.npz").rank == 4
+    assert revelu.Span.load(tmp_path / "s.partial.npz").rank == 0
+
+
+def test_a_table_comes_back_as_a_table(invoke, tmp_path):
+    names = ",".join(f"pixel{i}" for i in range(16))
+    np.savetxt(tmp_path / "x.csv", X, delimiter=",", header=names, comments="")
+    done = invoke("obfuscate", "truth.npz", "--inputs", "x.csv", "-o", "y.csv")
+    assert done.exit_code == 0
+    assert (tmp_path / "y.csv").read_text().splitlines()[0] == names
+    Y = np.loadtxt(tmp_path / "y.csv", delimiter=",", skiprows=1)
+    np.testing.assert_allclose(TRUTH(Y), TRUTH(X), atol=1e-6)
+    assert np.abs(Y - X).max() > 0.1
+
+
+def test_noise_that_is_too_long_is_told_what_the_span_allows(invoke):
+    done = invoke("obfuscate", "truth.npz", "--inputs", "x.npy", "-o", "y.npy", "--norm", "1e18")
+    assert done.exit_code == 1
+    assert "up to --norm" in done.stdout
+
+
+def test_rows_of_zeros_are_said_to_be_as_they_were(invoke, tmp_path):
+    np.save(tmp_path / "x.npy", np.vstack([X, np.zeros(16)]))
+    done = invoke("obfuscate", "truth.npz", "--inputs", "x.npy", "-o", "y.npy")
+    assert "row 5 is NOT changed (1 of 6 rows are not)" in done.stdout
 
 
 def test_span_in_one_round(invoke):

@@ -1,12 +1,13 @@
 """``revelu learn``: recover the network behind samples, verify it, write it."""
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from revelu.cli.command import Learning, command
-from revelu.cli.exit_codes import ExitCode
+from revelu.cli.exit_codes import ExitCode, of_status
 from revelu.cli.networks import save_network
 from revelu.cli.options import Force, LinkName, Outputs, optional
 from revelu.report.summary import rows_of
@@ -43,6 +44,10 @@ def learn(
         str, typer.Option(help="auto, 1 (no more neurons than inputs) or 2 (more).")
     ] = "auto",
     link: LinkName = "auto",
+    max_seconds: Annotated[
+        float | None,
+        optional("After so many the best network until then is written, uncertified."),
+    ] = None,
     halfspaces: Annotated[
         str | None,
         optional(
@@ -68,8 +73,9 @@ def learn(
       0  recovered, and samples kept apart agree
       1  finished, not certified
       2  usage or bad input
+      3  time exhausted
     130  interrupted
-    After 1 and 130, what was found is still written, and said to be uncertified; it
+    After 1, 3 and 130, what was found is still written, and said to be uncertified; it
     replaces no file without --force.
     """
     if halfspaces is not None:
@@ -93,6 +99,7 @@ def learn(
             target=_columns(target),
             drop=_columns(drop),
             link=link,
+            max_seconds=max_seconds,
         )
     is_certified = recovery.status is Status.RECOVERED
     if recovery.network is not None:
@@ -105,7 +112,7 @@ def learn(
     learning.show(account, _rows_of(recovery))
     if ended is not None:
         raise ended
-    return ExitCode.CERTIFIED if is_certified else ExitCode.NOT_CERTIFIED
+    return of_status(recovery.status)
 
 
 def _recovered(data: Path, **options: Any) -> tuple["Recovery", KeyboardInterrupt | None]:
@@ -130,7 +137,8 @@ def _columns(given: str | None) -> list[str]:
 def _fields_of(recovery: "Recovery") -> dict[str, Any]:
     """What an account says of what was learned.
 
-    The fields of an extraction, and ``samples``, ``exact``, ``noise``, ``standard_errors``
+    The fields of an extraction, and ``samples``, ``exact``, ``noise``, its ``law``, each neuron's
+    ``likelihood_ratios``, ``standard_errors``
     (``W``, ``b``, ``A``, ``c`` and, with a skip, ``V``) and ``sign_patterns``.
     """
     details = recovery.details
@@ -143,9 +151,18 @@ def _fields_of(recovery: "Recovery") -> dict[str, Any]:
         "samples": details.get("n_samples"),
         "exact": details.get("exact"),
         "noise": details.get("noise"),
+        "law": _law(details.get("law")),
+        "likelihood_ratios": details.get("likelihood_ratios"),
         "standard_errors": bars,
         "sign_patterns": [signs.tolist() for signs in details.get("sign_patterns", [])],
     }
+
+
+def _law(found: dict[str, Any] | None) -> dict[str, Any] | None:
+    """The law of the noise, as JSON has it: no infinite number."""
+    if found is None:
+        return None
+    return found | {"tail": found["tail"] if math.isfinite(found["tail"]) else None}
 
 
 def _rows_of(recovery: "Recovery") -> list[tuple[str, str]]:

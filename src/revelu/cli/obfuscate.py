@@ -1,7 +1,9 @@
 """``revelu obfuscate``: inputs beyond recognition that a target answers as before."""
 
+import csv
 import io
 import math
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 @command
 def obfuscate(
     inputs: Annotated[Path, optional("Inputs, one a row.", metavar="X.csv")],
-    output: Annotated[Path, optional("Where to write them.", "--output", "-o", metavar="Y.npy")],
+    output: Annotated[Path, optional("Where to write them.", "--output", "-o", metavar="Y.csv")],
     force: Force = False,
     norm: Annotated[
         float, typer.Option(metavar="R", help="Length of the noise, in each input's own norm.")
@@ -45,7 +47,7 @@ def obfuscate(
     """Change inputs inside the null space of TARGET's first layer, and ask it again.
 
     Example:
-      revelu obfuscate model.onnx --inputs X.csv -o Y.npy
+      revelu obfuscate model.onnx --inputs X.csv -o Y.csv
 
     Exit codes:
       0  finished, and every label is as before
@@ -63,7 +65,8 @@ def obfuscate(
     asking.reserve([output, png], {inputs: "holds the inputs", known: "is the span"})
     _check_outputs(output, png)
     with asking.opened() as oracle:
-        X = rows_for(NamedRows(*read_named_table(inputs), f"{inputs}"), oracle, box)
+        names, table = read_named_table(inputs)
+        X = rows_for(NamedRows(names, table, f"{inputs}"), oracle, box)
         done = obfuscate_target(
             oracle,
             X,
@@ -78,7 +81,7 @@ def obfuscate(
     if answers is not None:
         succeeded = not code and bool(answers.same.all())
         write = partial(asking.write, certified=succeeded, force=force)
-        write([output], lambda path: _write(path, done.outputs))
+        write([output], lambda path: _write(path, done.outputs, names))
         write([png], lambda path: _draw(path, X, done.outputs, answers))
     asking.picture(done.recovery.span)
     account = asking.account(asking.target, done.recovery, done.recovery.fields())
@@ -91,8 +94,8 @@ def obfuscate(
 
 def _check_outputs(output: Path, png: Path | None) -> None:
     """Refuse what cannot be written before anything is asked."""
-    if output.suffix.lower() != ".npy":
-        raise FormatError(f"{output}: inputs are written as .npy")
+    if output.suffix.lower() not in {".npy", ".csv"}:
+        raise FormatError(f"{output}: inputs are written as .csv or .npy")
     if not output.parent.is_dir():
         raise FormatError(f"{output}: the folder {output.parent} does not exist")
     if png is not None:
@@ -101,11 +104,20 @@ def _check_outputs(output: Path, png: Path | None) -> None:
         check_picture(png)
 
 
-def _write(path: Path, Y: "FloatArray") -> None:
+def _write(path: Path, Y: "FloatArray", names: Sequence[str]) -> None:
+    """Write a table as it came: with the names of its columns, every number to the last bit."""
     import numpy as np
 
     from revelu.formats.arrays import replace_file
 
+    if path.suffix.lower() == ".csv":
+        are_names = len(names) == Y.shape[1] and list(names) != [f"{i}" for i in range(len(names))]
+        text = io.StringIO()
+        rows = csv.writer(text, lineterminator="\n")
+        rows.writerows([names] if are_names else [])
+        rows.writerows([repr(float(y)) for y in row] for row in Y)
+        replace_file(path, text.getvalue().encode("utf-8"))
+        return
     buffer = io.BytesIO()
     np.save(buffer, Y)
     replace_file(path, buffer.getvalue())
@@ -136,8 +148,13 @@ def _draw(
         raise InputError(f"a picture needs square images; inputs have {X.shape[1]} numbers")
     m = min(len(X), most_columns)
     titles = [
-        [_title(label, confidence) for label, confidence in zip(row[:m], sure[:m], strict=True)]
-        for row, sure in zip(answers.labels, answers.confidences, strict=True)
+        [
+            f"{place} {i}\n{_title(*said)}"
+            for i, said in enumerate(zip(row[:m], sure[:m], strict=True))
+        ]
+        for place, row, sure in zip(
+            ("row", "changed"), answers.labels, answers.confidences, strict=True
+        )
     ]
     draw_grid(path, [X[:m], Y[:m]], titles, (side, side))
 

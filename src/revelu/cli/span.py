@@ -69,7 +69,8 @@ def span(
             progress=asking.line,
         )
     if found.span.rank or not asking.was_interrupted:
-        certified = found.status is Status.RECOVERED
+        # A span of no direction is nothing that another one may be lost for.
+        certified = found.status is Status.RECOVERED and found.span.rank > 0
         asking.write([output], found.span.save, certified=certified, force=force)
         asking.write([plot], found.span.plot, certified=certified, force=force)
     asking.picture(found.span)

@@ -6,7 +6,6 @@ hold numbers alone, by name or by number.
 
 import csv
 import gzip
-import io
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -95,7 +94,9 @@ class Columns:
         row = next(i for i, cell in enumerate(array) if not _is_number(cell))
         cell = array[row].strip()
         what = f"holds {cell[:24]!r}" if cell else "is empty"
-        raise FormatError(f"{where} {what} in line {row + self.first_line}")
+        n = sum(not _is_number(cell) for cell in array)
+        several = f", and no number in {n:,} lines in all" if n > 1 else ""
+        raise FormatError(f"{where} {what} in line {row + self.first_line}{several}")
 
 
 def kind_of(path: Path) -> str:
@@ -213,7 +214,7 @@ def _csv(path: Path, _: Sequence[str]) -> Columns:
 def _first_rows(path: Path, most: int = 2**20) -> Columns:
     """The names of a table of text, from its first bytes."""
     text = _lines(path, most)
-    return Columns(path, text.names, [np.empty(0)] * len(text.first))
+    return Columns(path, text.names, [np.empty(0)] * len(text.first), 2 if text.names else 1)
 
 
 def _lines(path: Path, most: int) -> _TableLines:
@@ -253,9 +254,7 @@ def _all_numbers(text: _TableLines) -> FloatArray | None:
         return None
     delimiter = csv.reader([], text.dialect).dialect.delimiter
     try:
-        return np.loadtxt(
-            io.StringIO("\n".join(lines)), delimiter=delimiter, comments=None, ndmin=2
-        )
+        return np.loadtxt(lines, delimiter=delimiter, comments=None, ndmin=2)
     except ValueError:
         return None
 

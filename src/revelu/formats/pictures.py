@@ -56,7 +56,7 @@ def draw_singular_values(path: Path, values: np.ndarray, floor: float, rank: int
 def draw_grid(
     path: Path, rows: Sequence[np.ndarray], titles: Sequence[Sequence[str]], shape: tuple[int, int]
 ) -> None:
-    """Draw rows of images, a title above each.
+    """Draw rows of images, a title above each; each image from its own least number to its largest.
 
     Parameters
     ----------
@@ -69,13 +69,14 @@ def draw_grid(
     """
     check_picture(path)
     n_columns = max(len(row) for row in rows)
-    inches = (1.1 * n_columns, 1.1 * 1.3 * len(rows))  # an image, and its title above it
+    inches = (1.1 * n_columns, 1.1 * 1.5 * len(rows))  # an image, and its title above it
     figure = _figure()(figsize=inches, layout="constrained")
     grid: Any = figure.subplots(len(rows), n_columns, squeeze=False)
     for axes_row, row, row_titles in zip(grid, rows, titles, strict=True):
         for axes, image, title in zip(axes_row, row, row_titles, strict=True):
             axes.imshow(image.reshape(shape), cmap="gray")
-            axes.set_title(title, fontsize=7)
+            scale = f"{image.min():.3g} to {image.max():.3g}"
+            axes.set_title(f"{title}\n{scale}", fontsize=6)
             axes.axis("off")
     _save(figure, path)
 

@@ -20,6 +20,12 @@ from revelu.types import FloatArray
 # The column, or the array of an archive, that answers are in where nothing is said.
 _ANSWERS = ("y",)
 
+_MISSING = "leave such rows out, or the column, by --drop"
+_LABELS = (
+    "labels in words are no answers that a network gives: write 0 and 1 for --halfspaces, or each "
+    "class's probability in a column of its own"
+)
+
 # An archive that unpacks to more bytes than this is to be split into shards.
 _MAX_BYTES = 8 * 2**30
 
@@ -39,11 +45,18 @@ class CheckedChunk:
         Returns ``X`` and ``y``.
     width : int or None
         Answers a row, where that is known before anything is read.
+    first_line : int
+        Of the file, where the first row is, if the file has lines; else 0, and messages have
+        numbers of rows, from 0.
+    inputs : tuple of str
+        The columns of inputs, where they have names.
     """
 
     name: str
     read: Callable[[], Any]
     width: int | None = None
+    first_line: int = 0
+    inputs: tuple[str, ...] = ()
 
     def several(self) -> np.ndarray | None:
         """Return the answers where they are several a row, shape (n, k); None of one."""
@@ -64,7 +77,7 @@ class CheckedChunk:
             X, y = (np.asarray(part) for part in samples)
         except (TypeError, ValueError) as error:
             raise FormatError(f"{self.name}: not a pair (X, y): {error}") from None
-        return check_samples(X, y, f"{self.name}: ")
+        return check_samples(X, y, f"{self.name}: ", self.first_line)
 
 
 def find_shards(
@@ -100,10 +113,15 @@ def find_shards(
         else partial(_read_npz, shard, answers)
         for shard in shards
     ]
-    widths = [len(answers) if shard in tables else None for shard in shards]
     return [
-        CheckedChunk(f"{p}", read, width)
-        for p, read, width in zip(shards, readers, widths, strict=True)
+        CheckedChunk(
+            f"{path}",
+            read,
+            len(answers) if path in tables else None,
+            names_of(path).first_line if path in tables else 0,
+            tuple(inputs) if path in tables else (),
+        )
+        for path, read in zip(shards, readers, strict=True)
     ]
 
 
@@ -120,7 +138,14 @@ def _files(path: Path) -> list[Path]:
     return [path]
 
 
-def check_samples(X: np.ndarray, y: np.ndarray, where: str = "") -> tuple[FloatArray, FloatArray]:
+def row_name(row: int, first_line: int) -> str:
+    """Return what a row is called: its line in a file that has lines, else its number from 0."""
+    return f"line {row + first_line}" if first_line else f"row {row}"
+
+
+def check_samples(
+    X: np.ndarray, y: np.ndarray, where: str = "", first_line: int = 0
+) -> tuple[FloatArray, FloatArray]:
     """Return samples in float64.
 
     Parameters
@@ -129,6 +154,8 @@ def check_samples(X: np.ndarray, y: np.ndarray, where: str = "") -> tuple[FloatA
     y : ndarray, shape (n,) or (n, 1)
     where : str
         Begins every message.
+    first_line : int
+        Of the first row, in a file that has lines; else 0.
 
     Raises
     ------
@@ -153,14 +180,14 @@ def check_samples(X: np.ndarray, y: np.ndarray, where: str = "") -> tuple[FloatA
     bad = ~(np.isfinite(X).all(axis=1) & np.isfinite(y))
     if bad.any():
         raise FormatError(
-            f"{where}row {int(np.argmax(bad))} holds a number that is not finite "
-            f"({int(bad.sum()):,} such rows)"
+            f"{where}{row_name(int(np.argmax(bad)), first_line)} holds a number that is not finite "
+            f"({int(bad.sum()):,} such rows): leave them out, or the column, by --drop"
         )
     large = (np.abs(X) > _LARGEST).any(axis=1) | (np.abs(y) > _LARGEST)
     if large.any():
         raise FormatError(
-            f"{where}row {int(np.argmax(large))} holds a number beyond {_LARGEST:g} "
-            f"({int(large.sum()):,} such rows)"
+            f"{where}{row_name(int(np.argmax(large)), first_line)} holds a number beyond "
+            f"{_LARGEST:g} ({int(large.sum()):,} such rows)"
         )
     return X, y
 
@@ -196,5 +223,12 @@ def _inputs(tables: list[Path], answers: list[str], drop: Sequence[str]) -> list
 def _read_table(path: Path, inputs: list[str], answers: list[str]) -> tuple[np.ndarray, np.ndarray]:
     table = read_table_of(path, [*inputs, *answers])
     X, y = ([table.place(name) for name in names] for names in (inputs, answers))
-    Y = table.numbers(y)
-    return table.numbers(X), Y[:, 0] if len(answers) == 1 else Y
+    try:
+        Y = table.numbers(y)
+    except FormatError as error:
+        said = _MISSING if "is empty" in f"{error}" else _LABELS
+        raise FormatError(f"{error}; {said}") from None
+    try:
+        return table.numbers(X), Y[:, 0] if len(answers) == 1 else Y
+    except FormatError as error:
+        raise FormatError(f"{error}; {_MISSING}") from None

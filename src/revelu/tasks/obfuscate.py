@@ -43,6 +43,7 @@ def obfuscate(
     Returns
     -------
     ndarray, shape (m, n)
+        An input that is all 0 has no length, and stays as it is.
 
     Raises
     ------
@@ -274,8 +275,31 @@ def obfuscate_target(
         recovery = replace(recovery, status=Status.BUDGET_EXHAUSTED, evidence=evidence)
         return Obfuscation(recovery, rows, None)
     notes = () if oracle.journal is None else oracle.journal.notes()
+    if (same := np.flatnonzero((outputs == rows).all(axis=1))).size:
+        said = f"row {same[0]} is NOT changed ({len(same):,} of {len(rows):,} rows are not)"
+        notes = (*notes, f"{said}: noise is a multiple of an input's length, which may be 0")
     recovery = replace(recovery, ledger=oracle.ledger(), warnings=notes)
+    if not answers.same.all():
+        evidence = (*recovery.evidence, _too_long(recovery.span, norm))
+        recovery = replace(recovery, evidence=evidence)
     return Obfuscation(recovery, outputs, answers)
+
+
+def _too_long(span: Span, norm: float, leak: float = 1e-3) -> str:
+    """Say how much of the noise the span's own error lets through, and how long it may be.
+
+    Parameters
+    ----------
+    leak : float
+        Of an input's length: what next to no label depends on.
+    """
+    error = max(float(span.errors.max(initial=0.0)), float(np.finfo(np.float64).eps))
+    most = leak / error
+    return (
+        f"the span is known to {error:.1g} rad, so that noise of {norm:g} times an input moves it "
+        f"by {norm * error:.1g} of its length outside the null space; up to --norm {most:.1g} it "
+        f"is {leak:g} at most"
+    )
 
 
 _MARKED = "the span that was given is marked as not certified: answers may change"

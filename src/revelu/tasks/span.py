@@ -174,9 +174,11 @@ class _Job(Job):
         notes, rank = found.notes, found.span.rank
         if found.why is Why.UNRESOLVED and not rank:
             notes = (*notes, _PERHAPS_LABELS)
-        if not smooth and 0 < rank < found.span.dim_in:
-            notes = (*notes, _PROMISE.format(rank=rank, most=2 * rank))
-        return self._verified(self.oracle, replace(found, notes=notes), name, noise)
+        recovery = self._verified(self.oracle, replace(found, notes=notes), name, noise)
+        if smooth or recovery.status is Status.RECOVERED or not 0 < rank < found.span.dim_in:
+            return recovery
+        promise = _PROMISE.format(rank=rank, most=min(2 * rank, found.span.dim_in))
+        return replace(recovery, evidence=(*recovery.evidence, promise))
 
     def _verified(
         self, oracle: Oracle, found: SpanCandidate, method: str, noise: NoiseFloor | None
@@ -277,7 +279,7 @@ _DEAD = (
     "(--like DATA) says where it is alive"
 )
 _PROMISE = (
-    "{rank} directions; half of a ReLU network's are sure to be found, so it may have up to "
+    "of {rank} found: half of a ReLU network's are sure to be found, so it may have up to "
     "{most} where narrow layers hide them"
 )
 _STATUS = {

@@ -1,5 +1,6 @@
 """Standard errors of a two-layer network's parameters, as its samples determine them."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -45,7 +46,9 @@ def with_unit_rows(network: Network) -> Network:
     return Network([W / norms[:, None], A * norms], [b / norms, c], network.skip)
 
 
-def standard_errors(network: Network, samples: Samples) -> StandardErrors:
+def standard_errors(
+    network: Network, samples: Samples, scores: FloatArray | None = None
+) -> StandardErrors:
     """Estimate how far parameters may be off: the Cramer-Rao bound at the fit.
 
     Parameters
@@ -54,6 +57,11 @@ def standard_errors(network: Network, samples: Samples) -> StandardErrors:
         Rows of norm 1.
     samples : Samples
         Their ``sigma`` is the noise of an answer.
+    scores : ndarray, shape (n,), optional
+        What the fit made of each residual, over ``sigma`` and over the mean derivative of that:
+        then errors are those that these show themselves (Huber 1967, White 1980), whatever
+        the law.  Answers that the fit bends to are given back what it took (MacKinnon and White
+        1985).
 
     Notes
     -----
@@ -67,21 +75,39 @@ def standard_errors(network: Network, samples: Samples) -> StandardErrors:
     values, U = np.linalg.eigh(information / np.outer(scale, scale))
     kept = values > _RANK_RTOL * values.max(initial=0.0)
     root = (U[:, kept] / np.sqrt(values[kept])) / scale[:, None]
+    middle = np.eye(root.shape[1]) if scores is None else _shown(network, samples, root, scores)
     root = _normalising(network) @ root
-    errors = network.like(np.sqrt((root**2).sum(axis=1)))
+    spread = root @ middle
+    errors = network.like(np.sqrt((spread * root).sum(axis=1)))
     (W, A), (b, c), (V, _) = errors.weights, errors.biases, errors.skip or (None, None)
     return StandardErrors(W, b, A, c, V)
 
 
 def _information(network: Network, samples: Samples) -> FloatArray:
-    at, size = Arrays.of(network), network.n_parameters
-    total = np.zeros((size, size))
+    total = np.zeros((network.n_parameters, network.n_parameters))
+    for _, J in _derivatives(network, samples):
+        total += J.T @ J
+    return total
+
+
+def _shown(network: Network, samples: Samples, root: FloatArray, scores: FloatArray) -> FloatArray:
+    """The covariance of the scores in coordinates in which the information is I."""
+    total = np.zeros((root.shape[1], root.shape[1]))
+    for rows, J in _derivatives(network, samples):
+        moved = J @ root
+        leverage = np.minimum(np.einsum("ni,ni->n", moved, moved), 0.5)
+        moved *= (scores[rows] / (1.0 - leverage))[:, None]
+        total += moved.T @ moved
+    return total
+
+
+def _derivatives(network: Network, samples: Samples) -> Iterator[tuple[slice, FloatArray]]:
+    """The derivative of the answers over their errors, some rows at a time."""
+    at = Arrays.of(network)
     for start in range(0, len(samples.X), _ROWS):
         rows = slice(start, start + _ROWS)
         sigma = samples.sigma if samples.sigma.ndim == 1 else samples.sigma[rows]
-        J = NetworkDerivative(at, samples.X[rows], 1.0 / sigma).matrix()
-        total += J.T @ J
-    return total
+        yield rows, NetworkDerivative(at, samples.X[rows], 1.0 / sigma).matrix()
 
 
 def _normalising(network: Network) -> FloatArray:

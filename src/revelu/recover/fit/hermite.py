@@ -7,7 +7,8 @@ what makes the network exact is a fit to the samples.
 1. The span of the rows, from the second Hermite coefficient (fewer neurons than inputs).
 2. Inside it, neurons from coefficients up to order 4 (Algorithms 4 and 6).
 3. Neurons added one by one where the samples show that some are missing.
-4. In all coordinates, least squares over all parameters, to the last digit or the noise.
+4. In all coordinates, least squares over all parameters, to the last digit or the noise; of
+   noise the law is found, answers weigh by it, and neurons that it explains are left out.
 5. Signs: all patterns that leave no affine rest (equation (5) of Theorem 3.4).
 """
 
@@ -19,13 +20,16 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from revelu.network import Network
+from revelu.numerics.error_law import EXACT
 from revelu.numerics.gauss_newton import Damping, Stop
+from revelu.numerics.interruption import WorkEndedError, at_most
 from revelu.numerics.quadratic import Quadratic, fit_quadratic
 from revelu.probe.moments import estimate_moments, estimate_second_moment
 from revelu.probe.streams import Chunk
 from revelu.recover.fit.covariance import StandardErrors, standard_errors, with_unit_rows
 from revelu.recover.fit.learned import Learned
 from revelu.recover.fit.limits import least_order, what_cannot_be_known
+from revelu.recover.fit.noise_search import NoiseSearch
 from revelu.recover.fit.price import Price
 from revelu.recover.fit.pruning import drop_idle
 from revelu.recover.fit.sign_patterns import Patterns, resolve_patterns
@@ -33,6 +37,7 @@ from revelu.recover.fit.sizes import Sizes
 from revelu.recover.fit.smallest import Explanation, Keep, Smallest, forget
 from revelu.recover.fit.spectrum import chance_eigenvalue, rank_by_gap
 from revelu.recover.fit.tensors import Units, estimate_again, estimate_units
+from revelu.recover.fit.weighing import Weighed, weighed
 from revelu.recover.method import Tell, Why
 from revelu.recover.refine.network_fit import Fit, Samples, degrees_of_freedom, fit
 from revelu.types import FloatArray
@@ -120,7 +125,11 @@ class Hermite:
     ulps : float
     error_parameters, error_rows : int
         Error bars take an eigenvalue problem in all parameters: of more there are none, and the
-        derivative at no more than so many samples is used.
+        derivative at no more than so many samples is used, as in searches among noise.
+    trial_work : float
+        Multiplications of a search that only compares ways to read samples.
+    much_less : float
+        Inputs that were cut, or rounded, and are taken for the other err by twice as much.
     chunk : int
         Samples in memory that are handed to a worker together.
     """
@@ -153,7 +162,14 @@ class Hermite:
     ulps: float = 32.0
     error_parameters: int = 3000
     error_rows: int = 40_000
+    trial_work: float = 2e10
+    much_less: float = 0.7
     chunk: int = 32_768
+
+    @property
+    def price(self) -> Price:
+        """What networks cost."""
+        return Price(self.exact)
 
     def widest(self, n: int, d: int) -> int:
         """The most neurons that ``n`` samples in ``d`` variables can determine."""
@@ -180,6 +196,41 @@ class Hermite:
         """
         return _Learner(self, samples, rng, tell, executor, keep).run()
 
+    def fitted(self, samples: GaussianSamples) -> Samples:
+        """The samples as fits take them."""
+        return _Learner(self, samples, np.random.default_rng(0), log.debug, None, forget).all
+
+    def explains_more(
+        self, learned: Learned, samples: GaussianSamples, others: GaussianSamples
+    ) -> bool:
+        """Whether a network of some samples fits others of the same answers better.
+
+        Parameters
+        ----------
+        learned : Learned
+            Of ``samples``, not exact.
+        """
+        n, y = self.error_rows, samples.y[: self.error_rows]
+        scales = learned.scales(samples.X[:n])[:, None]
+        if learned.network.architecture[1] == 0:
+            return False
+        costs = [
+            fit(learned.network, Samples(X[:n], y[:, None], scales), Stop(40)).cost
+            for X in (samples.X, others.X)
+        ]
+        return costs[1] < self.much_less * costs[0]
+
+    def left_by_one_search(self, samples: GaussianSamples, rng: np.random.Generator) -> float:
+        """Return the share of the variation that a single search leaves of some samples."""
+        learner = _Learner(self, samples, rng, log.debug, None, forget)
+        rows = learner.take_rows(0, learner.n_searched(samples.X.shape[1]))
+        with at_most(self.trial_work):
+            try:
+                width = self.widest(*rows.X.shape)
+                return Smallest(self.price, width, 1).search(rng, rows).cost
+            except WorkEndedError:
+                return np.inf
+
 
 @dataclass
 class _Learner:
@@ -192,6 +243,8 @@ class _Learner:
     eigenvalues: FloatArray | None = field(default=None, init=False)
     moment_errors: tuple[float, ...] = field(default=(), init=False)
     tensor_estimate: Units | None = field(default=None, init=False)
+    weighed: Weighed | None = field(default=None, init=False)
+    notes: list[str] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
         X, y = self.samples.X, self.samples.y
@@ -200,8 +253,11 @@ class _Learner:
         self.all = Samples(X, y[:, None], sigma)
         n = len(X)
         n_checked = min(max(int(self.method.checked * n), self.method.fewest_checked), n // 4)
-        self.fitted, self.checked = self._rows(0, n - n_checked), self._rows(n - n_checked, n)
-        self.price = Price(self.method.exact)
+        self.fitted, self.checked = (
+            self.take_rows(0, n - n_checked),
+            self.take_rows(n - n_checked, n),
+        )
+        self.price = self.method.price
 
     def run(self) -> Learned:
         self.tell("estimating the span of the rows")
@@ -216,8 +272,12 @@ class _Learner:
         self.keep(network)
         # What stopped short of the last digits may have come to them.
         is_exact = found.is_exact or self.price.is_explained(network, used)
+        settled = found.settled or is_exact
+        if not is_exact:
+            network, used, settled = self._among_noise(network, settled=settled)
+            self.keep(network)
         patterns = self._resolve(network, used, exact=is_exact)
-        return self._learned(patterns, used, exact=is_exact, settled=found.settled or is_exact)
+        return self._learned(patterns, used, exact=is_exact, settled=settled)
 
     def _find_span(self, quadratic: Quadratic) -> FloatArray | None:
         """Step 1: eigenvectors of the second coefficient above a clear gap; (r, d)."""
@@ -284,7 +344,7 @@ class _Learner:
         method, (r, d) = self.method, basis.shape
         if d < method.span_from and start is None:
             return None
-        n = self._n_searched(r)
+        n = self.n_searched(r)
         X, y = self.fitted.X[:n], self.fitted.Y[:n, 0]
         outside = slope - basis.T @ (basis @ slope)
         inside = Samples(X @ basis.T, (y - X @ outside)[:, None], self.all.sigma)
@@ -321,12 +381,12 @@ class _Learner:
     def _search(self, start: Network | None) -> Explanation:
         """Step 3 in all coordinates, on more and more samples."""
         method, (n_all, d) = self.method, self.fitted.X.shape
-        n, found, tries = self._n_searched(d), None, 0
+        n, found, tries = self.n_searched(d), None, 0
         max_tries = min(method.max_tries, method.max_searches or method.max_tries)
         if start is not None and start.dim_in != d:
             start = None
         while True:
-            rows, width = self._rows(0, n), method.widest(n, d)
+            rows, width = self.take_rows(0, n), method.widest(n, d)
             self.tell(f"fitting up to {width} neurons to {n:,} samples")
             once = found is not None and found.settled and tries == 0
             n_searches = 1 if once else method.max_searches or self._n_searches(n, width)
@@ -361,6 +421,20 @@ class _Learner:
         self.tell(f"refining {degrees_of_freedom(network):,} parameters")
         return self._polished(network, used, exact=found.is_exact), used
 
+    def _among_noise(self, network: Network, *, settled: bool) -> tuple[Network, Samples, bool]:
+        """Step 4 where noise is left: its law, answers weighed by it, neurons beyond chance."""
+        method = self.method
+        n = max(self.n_searched(self.all.X.shape[1]), method.fewest_searched)
+        most = method.max_searches or method.max_tries
+        search = NoiseSearch(self.all, self.price, method.widest, n, most, method.error_rows)
+        self.weighed, settled = search.run(self.rng, network, self.tell, settled=settled)
+        if (n_less := network.architecture[1] - self.weighed.network.architecture[1]) > 0:
+            self.notes.append(
+                f"{n_less} neuron{'s' * (n_less > 1)} that explained no more than errors do "
+                f"{'were' if n_less > 1 else 'was'} left out"
+            )
+        return self.weighed.network, self.weighed.samples, settled
+
     def _polished(self, network: Network, used: Samples, *, exact: bool) -> Network:
         rounding = np.finfo(np.float64).eps * float(np.abs(used.Y / used.sigma).max())
         is_large = degrees_of_freedom(network) > self.method.large
@@ -388,6 +462,11 @@ class _Learner:
         network, known = patterns.network, self.method.n_neurons
         spread, width = float(self.all.sigma[0]), network.architecture[1]
         noise = used.reduced_cost(network)
+        ratios = None
+        if self.weighed is not None:
+            ratios = self.weighed.ratios
+            self.weighed = weighed(network, self.all)
+            noise = self.weighed.noise / spread
         floor = np.finfo(np.float64).eps * float(np.abs(self.all.Y).max()) / spread
         errors = self._errors(network, used, max(noise, floor))
         off = 0.0 if errors is None else float(errors.W.max(initial=0.0))
@@ -407,11 +486,13 @@ class _Learner:
             tuple(patterns.signs),
             order,
             independence,
-            notes=tuple(what_cannot_be_known(patterns, errors)),
+            notes=(*self.notes, *what_cannot_be_known(patterns, errors)),
             warnings=tuple(warnings),
             eigenvalues=self.eigenvalues,
             moment_errors=self.moment_errors,
             tensor_estimate=self.tensor_estimate,
+            law=EXACT if self.weighed is None else self.weighed.law,
+            ratios=ratios,
         )
 
     def _errors(self, network: Network, used: Samples, noise: float) -> StandardErrors | None:
@@ -419,20 +500,28 @@ class _Learner:
             return None
         n = min(len(used.X), self.method.error_rows)
         # Fewer rows know less, by the square root of their share.
-        sigma = self.all.sigma * noise * np.sqrt(n / len(used.X))
+        more = np.sqrt(n / len(used.X))
+        if self.weighed is not None and self.weighed.scores is not None:
+            found = weighed(network, self.all)
+            if found.scores is not None:
+                some = Samples(used.X[:n], used.Y[:n], found.scales[:n, None])
+                return standard_errors(network, some, more * found.scores[:n])
+        sigma = self.all.sigma * noise * more
         return standard_errors(network, Samples(used.X[:n], used.Y[:n], sigma))
 
-    def _rows(self, start: int, stop: int) -> Samples:
+    def take_rows(self, start: int, stop: int) -> Samples:
+        """Some of the samples."""
         return Samples(self.all.X[start:stop], self.all.Y[start:stop], self.all.sigma)
 
-    def _n_searched(self, d: int) -> int:
+    def n_searched(self, d: int) -> int:
+        """How many samples a search in ``d`` variables begins with."""
         wanted = int(self.method.search_equations * (d + 2) * (self.method.n_neurons or d))
         return min(max(wanted, self.method.fewest_searched), len(self.fitted.X))
 
     def _enough_for(self, network: Network) -> Samples:
         wanted = int(self.method.lift_equations * degrees_of_freedom(network))
         n = max(wanted, self.method.fewest_searched)
-        return self._rows(0, min(n, len(self.fitted.X)))
+        return self.take_rows(0, min(n, len(self.fitted.X)))
 
     def _agrees(self, network: Network) -> bool:
         """Whether samples not fitted agree, but for units that fire on next to none."""

@@ -6,8 +6,10 @@ from typing import Any
 import numpy as np
 
 from revelu.network import Network
+from revelu.numerics.error_law import EXACT, ErrorLaw
 from revelu.recover.fit.covariance import StandardErrors
 from revelu.recover.fit.tensors import Units
+from revelu.recover.fit.weighing import slopes_of
 from revelu.recover.method import Why
 from revelu.types import FloatArray
 
@@ -26,7 +28,12 @@ class Learned:
     is_exact : bool
         Whether it leaves rounding only.
     noise : float
-        Standard deviation of what it leaves.
+        Standard deviation of what it leaves; where its law is not even, a typical answer's scale.
+    law : ErrorLaw
+        Of what it leaves, where that is more than rounding.
+    ratios : ndarray, shape (m,), or None
+        Likelihood ratio of each neuron of a network that is not exact: what it explains over what
+        errors are.
     standard_errors : StandardErrors or None
         Of all parameters, rows of weights having norm 1; None of too many.
     signs : tuple of ndarray, shape (m,)
@@ -56,6 +63,8 @@ class Learned:
     eigenvalues: FloatArray | None = None
     moment_errors: tuple[float, ...] = ()
     tensor_estimate: Units | None = None
+    law: ErrorLaw = EXACT
+    ratios: FloatArray | None = None
 
     def in_unit(self, unit: float) -> "Learned":
         """Return the same of answers ``unit`` times as large."""
@@ -71,7 +80,14 @@ class Learned:
             eigenvalues=None if values is None else unit * values,
             moment_errors=tuple(unit * e for e in self.moment_errors),
             tensor_estimate=None if units is None else replace(units, a=unit * units.a),
+            law=self.law.in_unit(unit),
         )
+
+    def scales(self, X: FloatArray) -> FloatArray:
+        """Return the scale of each answer's error, in the coordinates of the fit, shape (n,)."""
+        if self.is_exact or self.law.is_even:
+            return np.full(len(X), 0.0 if self.is_exact else self.noise)
+        return self.law.scales(slopes_of(self.network, X), self.network(X)[:, 0])
 
     @property
     def figures(self) -> dict[str, Any]:
@@ -86,6 +102,10 @@ class Learned:
             "order": self.order,
             "independence": self.independence,
         }
+        if not self.is_exact:
+            figures["law"] = {**vars(self.law), "words": self.law.words(self.noise)}
+        if self.ratios is not None:
+            figures["likelihood_ratios"] = self.ratios.tolist()
         if self.eigenvalues is not None:
             figures["eigenvalues"] = self.eigenvalues.tolist()
         if self.moment_errors:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from revelu.errors import FormatError
-from revelu.formats.samples import CheckedChunk
+from revelu.formats.samples import CheckedChunk, row_name
 from revelu.network import Network
 from revelu.network.logits import from_log_ratios
 from revelu.network.simplify import simplify
@@ -20,7 +20,12 @@ from revelu.tasks.partial import keep_partial, partial_of
 from revelu.types import FloatArray
 
 # From best to worst: a network of several outputs is as good as the worst of them.
-_STATUSES = (Status.RECOVERED, Status.PARTIAL, Status.UNVERIFIED)
+_STATUSES = (
+    Status.RECOVERED,
+    Status.PARTIAL,
+    Status.BUDGET_EXHAUSTED,
+    Status.UNVERIFIED,
+)
 
 Learn = Callable[[Any, Any], Recovery]
 
@@ -90,8 +95,13 @@ def _cut_short(found: Sequence[Recovery], last: Result | None, n: int, X: FloatA
     return replace(together, status=Status.UNVERIFIED, evidence=evidence)
 
 
-def ratio_to_last(Y: FloatArray, j: int, where: str) -> FloatArray:
+def ratio_to_last(Y: FloatArray, j: int, where: str, first_line: int = 0) -> FloatArray:
     """Return ``log(y_j / y_last)``.
+
+    Parameters
+    ----------
+    where, first_line
+        As of :func:`revelu.formats.samples.check_samples`.
 
     Raises
     ------
@@ -101,21 +111,21 @@ def ratio_to_last(Y: FloatArray, j: int, where: str) -> FloatArray:
     ratios = log_ratios(np.asarray(Y, dtype=np.float64))
     if len(bad := np.flatnonzero(~np.isfinite(ratios[:, j]))):
         raise FormatError(
-            f"{where}row {bad[0]} holds a probability of 0, of which no logit is known "
-            f"({len(bad):,} such rows)"
+            f"{where}{row_name(int(bad[0]), first_line)} holds a probability of 0, of which no "
+            f"logit is known ({len(bad):,} such rows)"
         )
     return np.asarray(ratios[:, j])
 
 
 def _chunks(shards: Sequence[CheckedChunk], j: int) -> list[CheckedChunk]:
-    return [CheckedChunk(shard.name, partial(_read, shard, j)) for shard in shards]
+    return [replace(s, read=partial(_read, s, j), width=None) for s in shards]
 
 
 def _read(shard: CheckedChunk, j: int) -> tuple[Any, FloatArray]:
     X, Y = shard.read()
     if n_classes(Y) <= j + 1:
         raise FormatError(f"{shard.name}: its answers are not probabilities as those before it")
-    return X, ratio_to_last(Y, j, f"{shard.name}: ")
+    return X, ratio_to_last(Y, j, f"{shard.name}: ", shard.first_line)
 
 
 def _together(found: Sequence[Recovery], X: FloatArray) -> Recovery:

@@ -1,7 +1,7 @@
 """Learn: the network behind samples ``(x, f(x))``, without a query."""
 
-import logging
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
 from functools import partial
@@ -13,30 +13,17 @@ import numpy as np
 
 from revelu.errors import InputError
 from revelu.formats.samples import find_shards
-from revelu.network import Network
-from revelu.numerics.gaussianity import Law, measure_law
 from revelu.numerics.links import Link
 from revelu.oracle import whole_number
-from revelu.probe.streams import Chunk, Mapped
-from revelu.recover.fit.hermite import GaussianSamples, Hermite
-from revelu.recover.fit.learned import Learned
 from revelu.recovery import Recovery
 from revelu.tasks.job import check_progress
 from revelu.tasks.learn.classes import learn_classes, n_classes
 from revelu.tasks.learn.linked import Behind, named_link, undone
-from revelu.tasks.learn.samples import Drawn, counted, gather
-from revelu.tasks.learn.verdict import Verdict, cut_short
-from revelu.tasks.notebook import listener
+from revelu.tasks.learn.one_output import learn_one
 from revelu.tasks.partial import keep_partial, partial_of
-from revelu.tasks.progress import Listener, teller
-from revelu.types import FloatArray
-
-log = logging.getLogger(__name__)
+from revelu.tasks.progress import Listener
 
 ORDERS = ("auto", "1", "2")
-
-# Keeps these random choices apart from those that drew the samples.
-_STREAM = 0x6C65_6172_6E
 
 
 def learn(
@@ -52,6 +39,7 @@ def learn(
     target: str | Sequence[str] = (),
     drop: str | Sequence[str] = (),
     link: str = "auto",
+    max_seconds: float | None = None,
 ) -> Recovery:
     """Recover a network with one hidden layer and one output from samples alone.
 
@@ -85,6 +73,9 @@ def learn(
         What undoes the head that answers are behind, as of :func:`revelu.extract`: ``logit`` of
         probabilities of one class, which all lie between 0 and 1.  ``auto`` takes those of all
         classes for such, and other answers as they are.
+    max_seconds : float, optional
+        After so many the best network until then is returned, ``BUDGET_EXHAUSTED``; what is being
+        read is read to its end.
 
     Returns
     -------
@@ -130,20 +121,24 @@ def learn(
         raise InputError(
             f"executor must be a concurrent.futures.Executor, got {type(executor).__name__}"
         )
+    if max_seconds is not None and not max_seconds > 0:
+        raise InputError(f"max_seconds must be positive, got {max_seconds!r}")
     check_progress(progress)
     one = partial(
-        _learn_one,
+        learn_one,
         n_neurons=n_neurons,
         order=str(order),
         seed=seed,
         executor=executor,
         max_searches=max_searches,
         progress=progress,
+        until=np.inf if max_seconds is None else time.monotonic() + max_seconds,
     )
     shards = None
+    names: tuple[str, ...] = ()
     if isinstance(X, str | PathLike) and y is None:
         shards = find_shards(Path(X), _names(target), _names(drop))
-        X, first = partial(list, shards), shards[0].several()
+        X, first, names = partial(list, shards), shards[0].several(), shards[0].inputs
     elif target or drop:
         raise InputError("target and drop are for samples in files")
     else:
@@ -154,12 +149,12 @@ def learn(
     if k and (named is None or named.name == "softmax"):
         return learn_classes(X, y, shards, k, one)
     if named is None or not named.has_head:
-        return one(X, y)
+        return one(X, y, names=names)
     behind = partial(_behind, link=named)
     try:
         if y is None and callable(X):
-            return behind(one(Behind(X, named), None))
-        return behind(one(X, y if y is None else undone(y, named)))
+            return behind(one(Behind(X, named), None, names=names))
+        return behind(one(X, y if y is None else undone(y, named), names=names))
     except KeyboardInterrupt as error:
         if isinstance(partial_result := partial_of(error), Recovery):
             keep_partial(error, behind(partial_result))
@@ -173,92 +168,3 @@ def _behind(found: Recovery, link: Link) -> Recovery:
 
 def _names(given: str | Sequence[str]) -> Sequence[str]:
     return [given] if isinstance(given, str) else list(given)
-
-
-def _learn_one(
-    X: Any,
-    y: Any,
-    *,
-    n_neurons: int | None,
-    order: str,
-    seed: int,
-    executor: Executor | None,
-    max_searches: int | None,
-    progress: Listener | None,
-) -> Recovery:
-    """Learn one output."""
-    tell = teller(log, listener(progress))
-    tell("reading samples")
-    seeds = np.random.SeedSequence([_STREAM, seed])
-    drawn = gather(X, y, seeds.spawn(1)[0], executor)
-    method = Hermite(n_neurons, order, max_searches)
-    _check_enough(drawn, method)
-    law, unit = measure_law(drawn.X), _unit(drawn.y)
-    samples, rng = _whitened(drawn, law, unit), np.random.default_rng(seeds.spawn(1)[0])
-    best: list[Network] = []
-    try:
-        learned = method.recover(samples, rng, tell, executor, best.append)
-    except KeyboardInterrupt as error:
-        if best:
-            network = _network_as_before(best[-1].then(np.array([[unit]])), law)
-            keep_partial(error, cut_short(network, drawn))
-        raise
-    tell("verifying on samples kept apart")
-    learned = _as_before(learned.in_unit(unit), law)
-    return Verdict(learned, drawn, law.objection, method.widest(*drawn.X.shape)).recovery()
-
-
-def _unit(y: FloatArray) -> float:
-    """The power of 2 that answers vary by: dividing by it loses nothing."""
-    return float(np.ldexp(1.0, int(np.frexp(np.ptp(y))[1])))
-
-
-def _whitened(drawn: Drawn, law: Law, unit: float) -> GaussianSamples:
-    """The samples in coordinates of mean 0 and covariance I, answers in a unit of theirs."""
-    chunks: Iterable[Chunk] | None = drawn.chunks
-    whiten = _as_they_are if law.is_standard else law.whiten
-    if chunks is not None:
-        chunks = Mapped(chunks, whiten, unit)
-    return GaussianSamples(whiten(drawn.X), drawn.y / unit, chunks, is_gaussian=not law.objection)
-
-
-def _as_they_are(X: FloatArray) -> FloatArray:
-    return X
-
-
-def _check_enough(drawn: Drawn, method: Hermite) -> None:
-    (n, d), m = drawn.X.shape, method.n_neurons or 1
-    if method.widest(n, d) < m:
-        raise InputError(
-            f"{counted(drawn)} are too few: {m} neuron{'s' * (m > 1)} of {d} inputs and "
-            f"an affine rest have {m * (d + 2) + d + 1:,} parameters, and some samples are kept "
-            "apart"
-        )
-
-
-def _network_as_before(network: Network, law: Law) -> Network:
-    """The network in the coordinates of the samples, rows of norm 1."""
-    if law.is_standard:
-        return network
-    (W, A), (b, c), skip = network.weights, network.biases, network.skip
-    W = W @ law.whitening
-    b = b - W @ law.mean
-    norms = np.linalg.norm(W, axis=1)
-    if skip is not None:
-        V = skip[0] @ law.whitening
-        skip = (V, skip[1] - V @ law.mean)
-    return Network([W / norms[:, None], A * norms], [b / norms, c], skip=skip)
-
-
-def _as_before(learned: Learned, law: Law) -> Learned:
-    """What was learned, in the coordinates of the samples."""
-    if law.is_standard:
-        return learned
-    network = _network_as_before(learned.network, law)
-    notes = ["the inputs have another mean or covariance than N(0, I): they were whitened"]
-    r, d = law.whitening.shape
-    if r < d:
-        notes.append(
-            f"the inputs vary in {r} of {d} dimensions: of other inputs the samples show nothing"
-        )
-    return replace(learned, network=network, warnings=(*learned.warnings, *notes))

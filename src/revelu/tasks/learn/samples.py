@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from os import PathLike
 from pathlib import Path
@@ -13,6 +13,7 @@ import numpy as np
 from revelu.certify.held_out import FEWEST_CHECKS
 from revelu.errors import FormatError, InputError
 from revelu.formats.samples import CheckedChunk, check_samples, find_shards
+from revelu.numerics.cut_columns import as_measured
 from revelu.numerics.reservoir import Reservoir
 from revelu.probe.streams import work_through
 from revelu.types import FloatArray
@@ -47,6 +48,9 @@ class Drawn:
         Most answers that one input has; their mean is what is kept.
     disagreement : float
         Largest difference between two answers to one input.
+    was_cut : bool
+        Whether the inputs are those that were measured, as far as can be told, and not as they
+        were written.
     """
 
     X: FloatArray
@@ -57,6 +61,12 @@ class Drawn:
     chunks: Iterable[CheckedChunk] | None
     n_repeats: int
     disagreement: float
+    was_cut: bool = False
+
+    def as_measured(self, steps: FloatArray) -> "Drawn":
+        """Return the same with what cutting toward zero took given back."""
+        X, X_held = as_measured(self.X, steps), as_measured(self.X_held, steps)
+        return replace(self, X=X, X_held=X_held, was_cut=True)
 
 
 def gather(X: Any, y: Any, seed: np.random.SeedSequence, executor: Executor | None) -> Drawn:

@@ -1,15 +1,17 @@
 """What samples kept apart, and those that were fitted, say of a network."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from revelu.certify.held_out import FEWEST_CHECKS, certify_held_out
 from revelu.network import Network
-from revelu.numerics.confidence import standard_errors
+from revelu.numerics.confidence import FALSE_ALARM, standard_errors
 from revelu.recover.fit.learned import Learned
 from revelu.recover.method import Why
 from revelu.recovery import Certificate, Ledger, Recovery, Status
+from revelu.tasks.learn.appearance import of_answers
 from revelu.tasks.learn.samples import FEWEST_TO_CERTIFY, Drawn
 from revelu.types import FloatArray
 
@@ -26,21 +28,27 @@ class Verdict:
         Why the theorems do not apply to the inputs, if they do not.
     widest : int
         The most neurons that were looked for.
+    scales : callable, (n, d) -> (n,)
+        How far answers are expected to err at inputs; 0 where the network is exact.
     mostly : float
         Samples of which this share agrees are explained but for what hardly ever fires.
     hopeless_noise : float
         Noise of more than this share of what varies leaves nothing to be sure of;
     fewest_samples : float
         nor do fewer samples a parameter.
+    plenty : float
+        With so many samples a parameter a network of the class would have been found.
     """
 
     learned: Learned
     drawn: Drawn
     objection: str
     widest: int
+    scales: Callable[[FloatArray], FloatArray]
     mostly: float = 0.99
     hopeless_noise: float = 0.3
     fewest_samples: float = 4.0
+    plenty: float = 20.0
     evidence: list[str] = field(default_factory=list, init=False)
     warnings: list[str] = field(default_factory=list, init=False)
 
@@ -48,7 +56,10 @@ class Verdict:
         """Return the network with its status and its certificate."""
         learned, drawn = self.learned, self.drawn
         noise = 0.0 if learned.is_exact else learned.noise
-        certificate = certify_held_out(learned.network, drawn.X_held, drawn.y_held, noise)
+        scales, law = self.scales(drawn.X_held), learned.law
+        certificate = certify_held_out(
+            learned.network, drawn.X_held, drawn.y_held, noise, scales, law
+        )
         status = (
             self._of_exact(certificate) if learned.is_exact else self._of_noisy(certificate, noise)
         )
@@ -57,11 +68,6 @@ class Verdict:
             self.evidence.append(
                 f"the same input has answers that differ by {drawn.disagreement:.2g}, and what was "
                 "fitted is their mean: samples of two functions are not those of one"
-            )
-        elif status is Status.UNVERIFIED and not self.evidence:
-            self.evidence.append(
-                f"no network of up to {self.widest} neurons that samples kept apart agree "
-                "with was found; more samples may help"
             )
         if self.objection:
             told = f"{self.objection}; fitted all the same, outside the theorems"
@@ -104,35 +110,91 @@ class Verdict:
                 "all but a few samples agree: neurons that hardly ever fire are missing"
             )
             return Status.PARTIAL
+        self.evidence.append(
+            f"the network that explains the {len(self.drawn.y):,} samples fitted is not that of "
+            f"those kept apart: {self._more_samples()}"
+        )
         return Status.UNVERIFIED
 
     def _of_noisy(self, certificate: Certificate, noise: float) -> Status:
         """Status of a network that leaves what is taken to be noise."""
-        n, network = len(self.drawn.y), self.learned.network
-        limit = standard_errors(n) * noise
-        if n_off := self._n_off(limit):
+        n, learned = len(self.drawn.y), self.learned
+        network, law = learned.network, learned.law
+        if not law.is_heavy and (n_off := self._n_off(standard_errors(n))):
             self.warnings.append(
                 f"{n_off:,} of the {n:,} samples that were fitted differ by more than "
-                f"{limit:.2g}, which is more than noise of {noise:.2g} does: they may come from "
-                "another function"
+                f"{standard_errors(n):.0f} times their noise, typically {noise:.2g}: they may come "
+                "from another function"
             )
-        enough = n >= self.fewest_samples * network.n_parameters
-        quiet = noise < self.hopeless_noise * float(self.drawn.y.std())
-        settled = self.learned.why is Why.EXPLAINED
-        if not (certificate.passed and settled and enough and quiet):
+        if reason := self._why_not(certificate, noise):
+            self.evidence += filter(None, (reason, of_answers(self.drawn.y)))
             return Status.UNVERIFIED
         self.warnings.append(
-            f"the answers are taken to have noise of {noise:.2g}, which is what no further "
-            "neuron explains; a difference smaller than it would go unnoticed"
+            f"the answers are taken to have noise of {noise:.2g}, errors that {law.words(noise)}; "
+            "a difference smaller than it would go unnoticed"
         )
+        if network.architecture[1]:
+            self.evidence.append(
+                "each neuron explains more than these errors do but in one run of "
+                f"{1.0 / FALSE_ALARM:,.0f}"
+            )
         # A function of another kind, fitted piece by piece, keeps an affine rest.
-        return Status.RECOVERED if network.skip is None else Status.PARTIAL
+        if network.skip is None or not network.architecture[1]:
+            return Status.RECOVERED
+        return Status.PARTIAL
+
+    def _why_not(self, certificate: Certificate, noise: float) -> str:
+        """Why a network among noise is not certified; nothing where it is."""
+        n, network = len(self.drawn.y), self.learned.network
+        if not certificate.n_checks >= FEWEST_CHECKS:
+            return (
+                f"{certificate.n_checks} samples kept apart are too few to certify it: of "
+                f"{FEWEST_TO_CERTIFY} samples of different inputs there are enough"
+            )
+        if noise >= self.hopeless_noise * typical_spread(self.drawn.y):
+            return (
+                f"what no network of up to {self.widest} neurons explains, {noise:.2g}, is nearly "
+                "as large as what the answers vary by: the inputs do not determine them, or not "
+                "by such a network"
+            )
+        if n < self.fewest_samples * network.n_parameters:
+            return (
+                f"{n:,} samples are too few to tell noise from {network.n_parameters:,} "
+                f"parameters: of {int(self.fewest_samples * network.n_parameters):,} there are "
+                "enough"
+            )
+        if not certificate.passed:
+            return "samples kept apart differ by more than the noise of those fitted"
+        if self.learned.why is not Why.EXPLAINED:
+            return (
+                "searches from several starts end at different networks, none of which leaves as "
+                f"little as the others together: {self._more_samples()}"
+            )
+        return ""
+
+    def _more_samples(self) -> str:
+        """What is likely, by how many samples a parameter there are."""
+        n = len(self.drawn.y)
+        if n < self.plenty * self.learned.network.n_parameters and not of_answers(self.drawn.y):
+            return "more samples may help"
+        return "the function is hardly a network of one hidden layer"
 
     def _n_off(self, tolerance: float, rows: int = 65_536) -> int:
-        """How many samples the network misses; some at a time, for it may have many neurons."""
-        X, y = self.drawn.X, self.drawn.y
+        """How many samples the network misses; some at a time, for it may have many neurons.
+
+        Parameters
+        ----------
+        tolerance : float
+            In scales of the noise, where there is any.
+        """
+        X, y, exact = self.drawn.X, self.drawn.y, self.learned.is_exact
         blocks = (slice(i, i + rows) for i in range(0, len(X), rows))
-        return sum(int((self._errors(X[b], y[b]) > tolerance).sum()) for b in blocks)
+        return sum(
+            int(
+                (self._errors(X[b], y[b]) > tolerance * (1.0 if exact else self.scales(X[b]))).sum()
+            )
+            for b in blocks
+        )
 
     def _errors(self, X: FloatArray, y: FloatArray) -> FloatArray:
         return np.asarray(np.abs(self.learned.network(X)[:, 0] - y))
@@ -149,14 +211,20 @@ class Verdict:
         return float(standard_errors(n * r) * np.sqrt(2.0 * r) * noise)
 
 
-def cut_short(network: Network, drawn: Drawn) -> Recovery:
-    """Return the best network of a search that an interrupt ended, as good as samples say."""
+def typical_spread(y: FloatArray) -> float:
+    """Return what answers vary by, outliers apart: their deviation if they were Gaussian."""
+    low, high = np.quantile(y, (0.16, 0.84))
+    return float(0.5 * (high - low)) or float(y.std())
+
+
+def cut_short(network: Network, drawn: Drawn, why: str = "interrupted") -> Recovery:
+    """Return the best network of a search that something ended, as good as samples say."""
     return Recovery(
         Status.UNVERIFIED,
         network,
         certify_held_out(network, drawn.X_held, drawn.y_held, 0.0),
         ledger=Ledger(0, 0, {}),
-        evidence=("interrupted: the best network until then, fitted to a part of the samples",),
+        evidence=(f"{why}: the best network until then, fitted to a part of the samples",),
         method="hermite",
         details={"n_samples": drawn.n_samples},
     )
