@@ -162,6 +162,10 @@ class _Handler(BaseHTTPRequestHandler):
         status, *pause = arguments.split()
         self._send(int(status), b'{"error": "not now"}', ("Retry-After", next(iter(pause), "0")))
 
+    def fault_refuse(self, _: Any, said: str) -> None:
+        """A refusal of the rows."""
+        self._send(400, said.encode())
+
     def fault_redirect(self, _: Any, location: str) -> None:
         """Another address."""
         self._send(307, b"", ("Location", location))

@@ -1,6 +1,7 @@
 """Columns that take whole numbers alone: found by what is refused, held, and said."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -185,6 +186,36 @@ def test_refusal_of_what_is_asked_later_is_no_limit():
         with pytest.raises(WholeNumbersError, match="whole numbers"):
             oracle(np.full((3, 5), 0.5))
         assert server.n_refused == oracle.n_queries == 1
+
+
+def test_other_refusals_are_told_with_their_option():
+    class Server(WholeServer):
+        def rows_of(self, asked):
+            rows = super().rows_of(asked)
+            if np.min(rows) < 0:
+                raise Refused(422, b'{"detail": "must be >= 0"}')
+            return rows
+
+    with running(Server()) as server:
+        given = ["extract", server.url, "--request", ROWS, "--dim-in", 5, "--checks", 100]
+        done = run(*given)
+        assert done.exit_code == 4
+        assert "must be >= 0; it answers only inside limits" in done.stderr
+        (box,) = re.findall(r"--box (\S+) (\S+)", done.stderr)
+        done = run(*given, "--box", *map(str.rstrip, box))
+        assert done.exit_code == 0, done.output
+        done = run(*given, "--box", 0.2, 0.8)
+        assert done.exit_code == 4
+        assert "stays at one" in done.stderr
+
+
+def test_refusal_of_now_and_then_holds_no_column():
+    with running(WholeServer(())) as server:
+        endpoint = revelu.Endpoint(server.url, ROWS, dim_in=5)
+        server.script = [None] * 4 + ['refuse "an integer is needed"'] + [None]
+        found = revelu.extract(endpoint, checks=100)
+    assert found.status is revelu.Status.RECOVERED
+    assert not found.held
 
 
 @pytest.mark.parametrize("n", [1, 2, 7, 40])

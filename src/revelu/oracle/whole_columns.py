@@ -55,9 +55,17 @@ def hold_whole(oracle: Oracle, refused: FloatArray) -> bool:
     -------
     bool
         Whether that is possible: a row of whole numbers is accepted.
+
+    Raises
+    ------
+    TargetError
+        If rows are refused for another reason, too, and an option helps.
     """
     domain = _domain_of(oracle)
     at = _whole_values(domain)
+    low, high = domain.bounds or (-np.inf, np.inf)
+    if ((at < low) | (at > high)).any():  # no whole number lies between
+        return False
 
     def accepts(free: BoolArray) -> bool:
         oracle.write_whole(~free)
@@ -73,7 +81,9 @@ def hold_whole(oracle: Oracle, refused: FloatArray) -> bool:
         if not accepts(np.zeros(n, dtype=bool)):
             return False
         whole = find_whole(accepts, n)
-    except TargetError:  # which is about something else: the refusal is what there is to tell
+    except TargetError as other:  # which is about something else
+        if other.options:
+            raise
         return False
     oracle.write_whole(whole)
     names = domain.names or getattr(oracle.target, "column_names", ())

@@ -232,8 +232,11 @@ class EndpointTarget:
 
     def _may_pass(self, refused: TargetError) -> bool:
         """Whether a refusal may be one of now and then: not of limits that it says."""
-        is_of_rows = type(refused) is UnansweredError
-        return is_of_rows and self._has_answered and not limits_said(f"{refused}")
+        has_answered = self._has_answered
+        if isinstance(refused, WholeNumbersError):  # which one row after another is asked about
+            has_answered = self._has_answered_many
+        is_of_rows = isinstance(refused, UnansweredError)
+        return is_of_rows and has_answered and not limits_said(f"{refused}")
 
     def _what_to_look_at(self, status: int) -> str:
         """What may be wrong with the first request; later ones are like those that did."""
