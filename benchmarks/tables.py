@@ -229,7 +229,7 @@ def table_rows(wanted: Callable[[str], bool], kept: Path | None) -> str:
             if not wanted(name):
                 continue
             said = once(kept, name, 0, lambda _: asked(path, options))  # noqa: B023
-            words = said["words"].replace(f"{folder}/", "").replace("|", "\\|")
+            words = said["words"].replace("|", "\\|")
             lines.append(f"| {name} | {said['code']} | {said['seconds']:.0f} (≤ 60) | {words} |")
     return table("table | exit code | seconds (bar) | what is said", lines)
 
@@ -245,6 +245,7 @@ def asked(path: Path, options: list[str]) -> dict[str, Any]:
     said = [line.strip() for line in (done.stdout + done.stderr).splitlines() if line.strip()]
     parts = ("network", "time", "samples", "noise", "error bars")
     words = " // ".join(" ".join(line.split()) for line in said if not line.startswith(parts))
+    words = words.replace(f"{path.parent}/", "")
     return {"code": done.returncode, "seconds": seconds, "words": words}
 
 

@@ -15,9 +15,6 @@ from revelu.types import FloatArray
 # the confidence allows: 0.9^28 > 0.05 > 0.9^29.
 FEWEST_CHECKS = math.ceil(math.log(1.0 - CONFIDENCE) / math.log(1.0 - MOST_WRONG))
 
-# Of errors with heavy tails a tolerance leaves out so many, beside outliers.
-FAR = 0.05
-
 
 def certify_held_out(
     network: Callable[[FloatArray], FloatArray],
@@ -30,6 +27,7 @@ def certify_held_out(
     rtol: float = 1e-9,
     ulps: float = 16.0,
     sigmas: float = 4.0,
+    far: float = 0.05,
 ) -> Certificate:
     """State what samples that had no part in a fit say of it.
 
@@ -52,6 +50,8 @@ def certify_held_out(
         what varies.
     sigmas : float
         Deviations by which a root mean square may pass its expectation.
+    far : float
+        Of errors with heavy tails a tolerance leaves out so many, beside outliers.
 
     Returns
     -------
@@ -62,7 +62,7 @@ def certify_held_out(
     errors = np.abs(network(X)[:, 0] - y)
     # Pure noise exceeds this for some sample in one set of twenty; that of heavy tails for some
     # in a hundred and the outliers, for no factor holds all of it that says anything.
-    factor = law.quantile(FAR + law.outliers if law.is_heavy else (1.0 - CONFIDENCE) / max(n, 1))
+    factor = law.quantile(far + law.outliers if law.is_heavy else (1.0 - CONFIDENCE) / max(n, 1))
     largest, varies = float(np.abs(y).max(initial=0.0)), float(np.ptp(y)) if n else 0.0
     rounding = rtol * varies + ulps * np.finfo(np.float64).eps * largest
     tolerance = max(factor * noise, rounding)
@@ -71,7 +71,7 @@ def certify_held_out(
     rms = float(np.sqrt(np.mean(errors**2))) if n else np.inf
     n_failures = int((~within).sum())
     if law.is_heavy:
-        quiet = _as_many_far(errors / each, law, sigmas)
+        quiet = _as_many_far(errors / each, law, sigmas, (0.5, 0.2, far))
     else:
         # The deviation of a root mean square is 1 / sqrt(2 n) of it.
         allowed = np.maximum(each * (1.0 + sigmas / np.sqrt(2.0 * max(n, 1))), rounding)
@@ -89,10 +89,10 @@ def certify_held_out(
     )
 
 
-def _as_many_far(z: FloatArray, law: ErrorLaw, sigmas: float) -> bool:
+def _as_many_far(z: FloatArray, law: ErrorLaw, sigmas: float, shares: tuple[float, ...]) -> bool:
     """Whether no more errors are far out than the law has: by half of them, some, and few."""
     n = len(z)
-    allowed = ((p, n * p + sigmas * np.sqrt(n * p * (1.0 - p))) for p in (0.5, 0.2, FAR))
+    allowed = ((p, n * p + sigmas * np.sqrt(n * p * (1.0 - p))) for p in shares)
     return all(int((z > law.quantile(p)).sum()) <= most for p, most in allowed)
 
 

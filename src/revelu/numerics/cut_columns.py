@@ -10,36 +10,35 @@ import numpy as np
 
 from revelu.types import FloatArray
 
-# Of a step, how far a number may be off its multiple: what decimal fractions round to.
-_OFF = 1e-6
 
-# Rows that show the step: more of them show it no better.
-_MOST = 20_000
-
-# With fewer values a column is a code or a count, and with more per row it is on no grid.
-_FEWEST_VALUES = 16
-
-
-def steps_of(X: FloatArray) -> FloatArray:
+def steps_of(X: FloatArray, rows: int = 20_000) -> FloatArray:
     """Return the step of each column whose numbers are whole multiples of one; 0 of others.
 
     Parameters
     ----------
     X : ndarray, shape (n, d)
         Rows in random order.
+    rows : int
+        That show the step.
 
     Returns
     -------
     steps : ndarray, shape (d,)
         0 also of a column whose numbers all have one sign, for there cutting only shifts.
     """
-    return np.array([_step(column) for column in X[:_MOST].T])
+    return np.array([_step(column) for column in X[:rows].T])
 
 
-def are_cut(X: FloatArray, steps: FloatArray) -> bool:
-    """Whether columns were likelier cut than rounded, all together."""
+def are_cut(X: FloatArray, steps: FloatArray, off: float = 1e-6) -> bool:
+    """Whether columns were likelier cut than rounded, all together.
+
+    Parameters
+    ----------
+    off : float
+        Of a step, how far a number may be off its multiple: what decimal fractions round to.
+    """
     near = np.abs(X[:, steps > 0]) / steps[steps > 0]
-    n_zero, n_one = int((near < _OFF).sum()), int((np.abs(near - 1.0) < _OFF).sum())
+    n_zero, n_one = int((near < off).sum()), int((np.abs(near - 1.0) < off).sum())
     # Of both together zero has 1/2 where they were cut, and 1/3 where they were rounded.
     return bool(n_zero * np.log(3.0 / 2.0) > n_one * np.log(4.0 / 3.0))
 
@@ -49,12 +48,13 @@ def as_measured(X: FloatArray, steps: FloatArray) -> FloatArray:
     return np.asarray(X + 0.5 * steps * np.sign(X))
 
 
-def _step(column: FloatArray) -> float:
+def _step(column: FloatArray, fewest_values: int = 16, off: float = 1e-6) -> float:
+    """The step of a column; of fewer values it is a code or a count."""
     values = np.unique(column)
-    if len(values) < _FEWEST_VALUES or values[0] >= 0 or values[-1] <= 0:
+    if len(values) < fewest_values or values[0] >= 0 or values[-1] <= 0:
         return 0.0
     step = float(np.diff(values).min())
     multiples = values / step
-    is_grid = bool(np.abs(multiples - np.round(multiples)).max() < _OFF * np.abs(multiples).max())
+    is_grid = bool(np.abs(multiples - np.round(multiples)).max() < off * np.abs(multiples).max())
     # A step that few rows would show among numbers at random is none.
     return step if is_grid and np.ptp(values) / step < len(column) ** 2 / 100.0 else 0.0

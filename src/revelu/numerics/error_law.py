@@ -18,19 +18,6 @@ from scipy.special import expit, gammaln, ndtr, stdtr, stdtrit
 
 from revelu.types import FloatArray
 
-# Degrees of freedom that are tried: Gaussian, then ever heavier tails down to Cauchy's.
-_TAILS = (np.inf, 16.0, 8.0, 4.0, 2.0, 1.0)
-
-# Where the search for outliers begins: a share of them, and how many scales they have.
-_OUTLIERS = (0.02, 10.0)
-
-# More residuals than this tell a law of five numbers no better than its use needs: to 1%.
-_MOST = 10_000
-
-# An error of less than this share of the typical one would have an answer weigh like a hundred
-# others, and with it the error of the fit that says how precise it is.
-_LEAST = 0.1
-
 
 @dataclass(frozen=True)
 class ErrorLaw:
@@ -149,14 +136,25 @@ EXACT = ErrorLaw(0.0)
 """Of answers that do not err."""
 
 
-def estimate_law(residual: FloatArray, slopes: FloatArray, answers: FloatArray) -> ErrorLaw:
+def estimate_law(
+    residual: FloatArray,
+    slopes: FloatArray,
+    answers: FloatArray,
+    *,
+    tails: tuple[float, ...] = (np.inf, 16.0, 8.0, 4.0, 2.0, 1.0),
+    rows: int = 10_000,
+) -> ErrorLaw:
     """Find the law of residuals: of all, the best by Schwarz's criterion.
 
     Parameters
     ----------
     residual, slopes, answers : ndarray, shape (n,)
+    tails : tuple of float
+        Degrees of freedom that are tried: Gaussian, then ever heavier tails down to Cauchy's.
+    rows : int
+        That a law of five numbers is estimated from: to 1%.
     """
-    step = -(-len(residual) // _MOST)
+    step = -(-len(residual) // rows)
     r, q = residual[::step], np.column_stack([slopes, answers])[::step] ** 2
     typical = float(np.median(np.abs(r))) or float(np.abs(r).max()) or np.finfo(np.float64).tiny
     r = r / typical
@@ -166,7 +164,7 @@ def estimate_law(residual: FloatArray, slopes: FloatArray, answers: FloatArray) 
     roots = np.concatenate([[1.0], np.sqrt(means)]) / typical
     best, least = ErrorLaw(typical), np.inf
     for parts in ((0,), (0, 1), (0, 2)):
-        for tail in (*_TAILS, None):
+        for tail in (*tails, None):
             theta, law, cost = _fitted(r, Q[:, parts], tail)
             price = 2.0 * cost + (len(parts) + _n_numbers(law)) * np.log(len(r))
             if price < least:
@@ -183,7 +181,14 @@ def _n_numbers(law: ErrorLaw) -> int:
     return 2 if law.outliers else int(law.is_heavy)
 
 
-def _fitted(r: FloatArray, Q: FloatArray, tail: float | None) -> tuple[FloatArray, ErrorLaw, float]:
+def _fitted(
+    r: FloatArray,
+    Q: FloatArray,
+    tail: float | None,
+    *,
+    least: float = 0.1,
+    outliers: tuple[float, float] = (0.02, 10.0),
+) -> tuple[FloatArray, ErrorLaw, float]:
     """The parts of the variance at which residuals are likeliest, and their -log likelihood.
 
     Parameters
@@ -193,6 +198,11 @@ def _fitted(r: FloatArray, Q: FloatArray, tail: float | None) -> tuple[FloatArra
         What each part of the variance is in proportion to.
     tail : float or None
         None where some are outliers.
+    least : float
+        An error of less than this share of the typical one would have an answer weigh like a
+        hundred others, and with it the error of the fit that says how precise it is.
+    outliers : (float, float)
+        Where the search for outliers begins: a share of them, and how many scales they have.
     """
     k = Q.shape[1]
 
@@ -210,9 +220,9 @@ def _fitted(r: FloatArray, Q: FloatArray, tail: float | None) -> tuple[FloatArra
         return value, np.concatenate([(by_v @ Q) * theta / len(r), more])
 
     start = np.log(np.full(k, 1.0 / k))
-    bounds = [(2.0 * np.log(_LEAST), 40.0)] + [(-40.0, 40.0)] * (k - 1)
+    bounds = [(2.0 * np.log(least), 40.0)] + [(-40.0, 40.0)] * (k - 1)
     if tail is None:
-        start = np.concatenate([start, np.log(_OUTLIERS)])
+        start = np.concatenate([start, np.log(outliers)])
         bounds += [(np.log(1e-4), np.log(0.4)), (np.log(3.0), np.log(1e4))]
     found = minimize(cost, start, jac=True, method="L-BFGS-B", bounds=bounds)
     law = ErrorLaw(1.0, tail=np.inf if tail is None else tail)

@@ -8,19 +8,14 @@ from revelu.errors import InputError
 from revelu.numerics.quadratic import fit_quadratic
 from revelu.types import FloatArray
 
-# Answers that repeat each value so often, on average, are labels, ratings, or a tree's leaves.
-_REPEATS = 20
 
-# A column of which a quadratic in the others explains more than this share is no input of a law of
-# its own.
-_EXPLAINED = 0.5
-
-# Rows that show that.
-_MOST = 20_000
-
-
-def refuse_labels(y: FloatArray) -> None:
+def refuse_labels(y: FloatArray, fewest: int = 20) -> None:
     """Refuse answers of two values: no network with a hidden layer gives them.
+
+    Parameters
+    ----------
+    fewest : int
+        Of so many answers two values are no chance.
 
     Raises
     ------
@@ -28,7 +23,7 @@ def refuse_labels(y: FloatArray) -> None:
         Which says what is for such answers.
     """
     values = np.unique(y)
-    if len(values) == 2 and len(y) > _REPEATS:
+    if len(values) == 2 and len(y) > fewest:
         low, high = values
         rules = "--halfspaces or, or --halfspaces and, finds rules behind them"
         raise InputError(
@@ -38,10 +33,16 @@ def refuse_labels(y: FloatArray) -> None:
         )
 
 
-def of_answers(y: FloatArray) -> str:
-    """Say of answers that no network explains what else they look like; nothing of others."""
+def of_answers(y: FloatArray, repeats: int = 20) -> str:
+    """Say of answers that no network explains what else they look like; nothing of others.
+
+    Parameters
+    ----------
+    repeats : int
+        Answers that have each value so often, on average, are labels, grades, or a tree's leaves.
+    """
     n = len(np.unique(y))
-    if n * _REPEATS > len(y):
+    if n * repeats > len(y):
         return ""
     return (
         f"y has {n:,} values in {len(y):,} samples: it is rounded, or the leaves of a tree, or "
@@ -54,7 +55,14 @@ def are_few(y: FloatArray, most: int = 32) -> bool:
     return len(np.unique(y)) <= most and bool(of_answers(y))
 
 
-def other_answers(X: FloatArray, weights: FloatArray, names: Sequence[str]) -> list[str]:
+def other_answers(
+    X: FloatArray,
+    weights: FloatArray,
+    names: Sequence[str],
+    *,
+    explained: float = 0.5,
+    rows: int = 20_000,
+) -> list[str]:
     """Name the inputs of an affine law that the others determine: answers, as it seems.
 
     Parameters
@@ -64,8 +72,13 @@ def other_answers(X: FloatArray, weights: FloatArray, names: Sequence[str]) -> l
         Of the affine law.
     names : sequence of str
         Of the columns; empty where they have numbers.
+    explained : float
+        A column of which a quadratic in the others explains more than this share is no input of a
+        law of its own.
+    rows : int
+        That show it.
     """
-    X = X[:_MOST]
+    X = X[:rows]
     deviations = X.std(axis=0)
     sizes = np.abs(weights) * deviations
     found = []
@@ -76,6 +89,6 @@ def other_answers(X: FloatArray, weights: FloatArray, names: Sequence[str]) -> l
             continue
         rest = (rest[:, varies] - rest[:, varies].mean(axis=0)) / rest[:, varies].std(axis=0)
         left = X[:, j] - fit_quadratic(rest, X[:, j])(rest)
-        if left.var() < (1.0 - _EXPLAINED) * X[:, j].var():
+        if left.var() < (1.0 - explained) * X[:, j].var():
             found.append(names[int(j)] if names else f"{j}")
     return found

@@ -41,11 +41,6 @@ _CUT = (
 _STREAM = 0x6C65_6172_6E
 
 
-# Multiplications of a search where answers are of few values, and hardly those of a network: some
-# seconds.
-_WORK_ON_FEW = 2e10
-
-
 class _TimeIsOverError(Exception):
     """As much time as was given is over."""
 
@@ -62,6 +57,7 @@ def learn_one(
     progress: Listener | None,
     until: float,
     names: Sequence[str] = (),
+    work_on_few: float = 2e10,
 ) -> Recovery:
     """Learn one output.
 
@@ -71,6 +67,9 @@ def learn_one(
         When, by the monotonic clock, the best network until then is returned.
     names : sequence of str
         Of the inputs, where they have any.
+    work_on_few : float
+        Multiplications of a search where answers are of few values, and hardly those of a
+        network: some seconds.
     others
         As of :func:`revelu.learn`.
     """
@@ -83,7 +82,7 @@ def learn_one(
     _check_enough(drawn, method)
     rngs = [np.random.default_rng(s) for s in seeds.spawn(2)]
     work = _Work(method, drawn, rngs[0], tell, executor)
-    most = _WORK_ON_FEW if are_few(drawn.y) else np.inf
+    most = work_on_few if are_few(drawn.y) else np.inf
     try:
         with interruptible(partial(_check_time, until)), at_most(most):
             learned = work.run(rngs[1])
