@@ -61,7 +61,7 @@ class Asking(Search):
     def _ask(self, n: int) -> Samples:
         """Gaussian queries that are answered, in the coordinates of the subspace."""
         samples = self._ask_at(self._region.points(self.rng, n, self._sizes().d))
-        if not samples.differ or len(samples.X) == n:
+        if not self.noise.differs_by_answer or len(samples.X) == n:
             return samples
         # Of probabilities with few digits many say nothing.
         more = int(np.ceil(n * (n - len(samples.X)) / len(samples.X)))
@@ -93,7 +93,7 @@ class Asking(Search):
         """
         Y = self.oracle(Z if self.subspace is None else self.subspace.points(Z))
         seen = np.isfinite(Y).all(axis=1, keepdims=True)
-        if self.noise.differs_by_answer:
+        if self._is_served:
             most = SIGMAS * self.method.from_lines.rows.noise / np.sqrt(6.0)
             error = self.noise.sigma(np.where(seen, Y, 0.0))
             seen &= (error <= most * self.noise.errors).all(axis=1, keepdims=True)
@@ -111,7 +111,7 @@ class Asking(Search):
                 f"the target is saturated at {1 - answered.mean():.0%} of the inputs {self._where}"
             )
         X, Y = X[answered], Y[answered]
-        errors_of = self.noise.sigma if self.noise.differs_by_answer else None
+        errors_of = self.noise.sigma if self._is_served else None
         return Samples(X, Y, _positive(self.noise.sigma(Y), Y), errors_of)
 
     @property

@@ -98,7 +98,7 @@ class FitSearch(Asking):
     def __post_init__(self) -> None:
         if self.oracle.link.saturates:
             from_lines = self.method.from_lines.within(Answered(self._answers))
-            if self.noise.differs_by_answer:
+            if self._is_served:
                 equations = self.method.line_equations_behind_head
                 from_lines = replace(
                     from_lines, equations=equations, several_equations=1.3 * equations
@@ -386,7 +386,7 @@ class FitSearch(Asking):
 
     def _weighed(self, samples: Samples) -> Samples:
         """All answers alike, but those behind a head, whose errors are known and differ by far."""
-        return samples if samples.differ else samples.evenly()
+        return samples if self.noise.differs_by_answer else samples.evenly()
 
     def _is_explained(self, samples: Samples) -> bool:
         """Whether what the best network leaves is noise; little more, where more will be asked."""
@@ -512,7 +512,7 @@ class FitSearch(Asking):
         wanted = int(np.ceil(equations * degrees_of_freedom(network) / k))
         # Behind a head answers with few digits are among those with many, and say little.
         is_fine = self.noise.typical_coarseness < self.method.coarse
-        if (is_fine and not self.noise.differs_by_answer) or wanted <= len(samples.X):
+        if (is_fine and not samples.differ) or wanted <= len(samples.X):
             return samples
         return samples.joined(self._ask_where_precise(wanted - len(samples.X)))
 
