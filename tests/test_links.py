@@ -20,6 +20,8 @@ from revelu.network import zoo
 from revelu.numerics.links import FORMS, NONE, Link
 from revelu.oracle import Headed, Oracle, Rounded, degrade, measure_noise
 from revelu.recovery import Status
+from revelu.tasks.audit.defences import defences
+from revelu.tasks.audit.rows import Reference
 
 ALL = [Link.named(name) for name in FORMS] + [Link.named("logit*100"), Link.named("softmax*100")]
 HEADS = [link for link in ALL if link.has_head]
@@ -292,3 +294,18 @@ def test_a_head_is_served():
     done = CliRunner().invoke(app, ["serve", "demo:digits", "--link", "probit"])
     assert done.exit_code == 2
     assert "unknown link" in done.stderr
+
+
+def test_a_single_probability_says_one_of_two_classes():
+    X = np.random.default_rng(0).standard_normal((200, 3))
+    logits = zoo.random_network([3, 4, 1], seed=1)(X)
+    for link in (Link.named("logit"), Link.named("logit*100")):
+        known = Reference(X, link.head(logits), link)
+        assert known.labels.tolist() == (logits[:, 0] > 0.0).tolist()
+        *others, labels = defences(known.deviation, 1, 0, probabilities=False, middle=known.middle)
+        assert (labels.name, labels.leaves) == ("labels", "label")
+        assert labels.of(known.Y)[:, 0].tolist() == known.labels.tolist()
+        assert all(0.9 < known.costs(defence)[0] <= 1.0 for defence in others)
+    plain = Reference(X, logits)
+    assert plain.middle is None
+    assert defences(1.0, 1, 0, probabilities=False)[-1].leaves == "numbers"
