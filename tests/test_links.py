@@ -243,6 +243,9 @@ def test_the_command_line_takes_a_link_and_writes_a_head(tmp_path, monkeypatch):
         assert (done.exit_code == 2) is bool(said)
         assert said in done.stderr
     assert invoke("verify", "again.onnx", "served.onnx").exit_code == 0
+    refused = invoke("extract", "served.onnx", "--head", "-o", "again.npz")
+    assert refused.exit_code == 2
+    assert "give -o FILE.onnx" in refused.stderr
 
 
 def test_samples_of_a_sigmoid_are_learned_as_logits(tmp_path, monkeypatch):
