@@ -20,6 +20,8 @@ from revelu.network import zoo
 from revelu.numerics.links import FORMS, NONE, Link
 from revelu.oracle import Headed, Oracle, Rounded, degrade, measure_noise
 from revelu.recovery import Status
+from revelu.tasks.audit.defences import defences
+from revelu.tasks.audit.rows import Reference
 
 ALL = [Link.named(name) for name in FORMS] + [Link.named("logit*100"), Link.named("softmax*100")]
 HEADS = [link for link in ALL if link.has_head]
@@ -241,6 +243,9 @@ def test_the_command_line_takes_a_link_and_writes_a_head(tmp_path, monkeypatch):
         assert (done.exit_code == 2) is bool(said)
         assert said in done.stderr
     assert invoke("verify", "again.onnx", "served.onnx").exit_code == 0
+    refused = invoke("extract", "served.onnx", "--head", "-o", "again.npz")
+    assert refused.exit_code == 2
+    assert "give -o FILE.onnx" in refused.stderr
 
 
 def test_samples_of_a_sigmoid_are_learned_as_logits(tmp_path, monkeypatch):
@@ -292,3 +297,21 @@ def test_a_head_is_served():
     done = CliRunner().invoke(app, ["serve", "demo:digits", "--link", "probit"])
     assert done.exit_code == 2
     assert "unknown link" in done.stderr
+
+
+def test_a_single_probability_says_one_of_two_classes():
+    X = np.random.default_rng(0).standard_normal((200, 3))
+    logits = zoo.random_network([3, 4, 1], seed=1)(X)
+    for link in (Link.named("logit"), Link.named("logit*100")):
+        known = Reference(X, link.head(logits), link)
+        assert known.labels.tolist() == (logits[:, 0] > 0.0).tolist()
+        *others, labels = defences(known.deviation, 1, 0, probabilities=False, middle=known.middle)
+        assert (labels.name, labels.leaves) == ("labels", "label")
+        assert labels.of(known.Y)[:, 0].tolist() == known.labels.tolist()
+        kept = {defence.name: known.costs(defence)[0] for defence in others}
+        assert kept["none"] == kept["float32"] == 1.0
+        # Of two digits those next to a half are a half.
+        assert 0.5 < kept["2 digits"] <= kept["4 digits"] <= 1.0
+    plain = Reference(X, logits)
+    assert plain.middle is None
+    assert defences(1.0, 1, 0, probabilities=False)[-1].leaves == "numbers"

@@ -11,6 +11,7 @@ from revelu.cli.command import Asking, command
 from revelu.cli.exit_codes import ExitCode, of_status
 from revelu.cli.networks import frame_of, save_network
 from revelu.cli.options import Box, Force, Outputs, flag, optional
+from revelu.errors import InputError
 from revelu.report.summary import rows_of
 
 
@@ -74,6 +75,8 @@ def extract(
     from revelu.tasks.extract.extract import extract as recover
 
     outputs = asking.reserve(output or [], check=check_writable)
+    if head and not any(path.suffix.lower() == ".onnx" for path in outputs):
+        raise InputError("--head writes the target's head to an .onnx file: give -o FILE.onnx")
     rows = None if inputs is None else NamedRows(*read_named_table(inputs), f"{inputs}")
     with asking.opened(box) as oracle:
         frame = frame_of(oracle.target, asking.target) if like_input else None

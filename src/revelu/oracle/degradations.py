@@ -320,13 +320,20 @@ class Labels(Degradation):
     """The class alone, as a column of float64.
 
     Of several outputs it is the index of the largest, the first of equal ones; of a
-    single output it is 1 where that is positive and 0 elsewhere.  Where an output is NaN
+    single output it is 1 where that is above ``middle`` and 0 elsewhere.  Where an output is NaN
     there is no class, and the answer is NaN.
+
+    Attributes
+    ----------
+    middle : float
+        0 of logits, a half of the probability of one class.
     """
+
+    middle: float = 0.0
 
     def degrade_answer(self, Y: FloatArray) -> FloatArray:
         """Return the labels (n, 1) of ``Y (n, k)``."""
-        labels = Y.argmax(axis=1) if Y.shape[1] > 1 else Y[:, 0] > 0
+        labels = Y.argmax(axis=1) if Y.shape[1] > 1 else Y[:, 0] > self.middle
         return np.where(np.isnan(Y).any(axis=1), np.nan, labels)[:, None]
 
 

@@ -35,6 +35,8 @@ class LinkSearch:
         Those fifty errors: second differences are the square of a step, relative to what varies.
     longest : float
         The first distance is no longer than so many of those multiples.
+    near : float
+        How near neighbours of the first rows are to each other, over how far inputs vary.
     n_places : int
         Rows of points of each step.
     n_points : int
@@ -66,6 +68,7 @@ class LinkSearch:
     most: int = 5
     shows: float = 50.0
     longest: float = 0.05
+    near: float = 1e-4
     n_places: int = 8
     n_points: int = 5
     told: float = 100.0
@@ -97,13 +100,17 @@ class LinkSearch:
         links = _by_range(Y)
         if len(links) == 1:
             return links[0], numbers
-        if numbers.grid is None and (rows == rows[:, :1]).all(axis=(1, 2)).mean() > 0.5:
+        share = self._share(Y, numbers)
+        # Rounding finer than half of a row is long leaves few of them unchanged.
+        length = 0.5 * (rows.shape[1] - 1) * self.near
+        is_coarse = numbers.grid is not None and share > 12.0**-0.5 * length
+        if not is_coarse and (rows == rows[:, :1]).all(axis=(1, 2)).mean() > 0.5:
             return links[0], numbers  # steps, which are steps behind any link
         chosen = self._chosen(links, [rows], numbers)
         # The digits of float64 show how heads curve between neighbours, if they do at all.
         if chosen is not None or numbers.law == "float64":
             return chosen or links[0], numbers
-        asked, step = [rows], self.first * self._step(Y, numbers)
+        asked, step = [rows], self.first * min(float(np.sqrt(self.shows * share)), self.longest)
         for _ in range(self.most):
             if (more := self._asked(oracle, rng, step)) is None:
                 break
@@ -127,13 +134,12 @@ class LinkSearch:
         told = (straight.any(axis=0) & (ratio >= self.beyond).any(axis=0)).mean()
         return 1.0 if told >= 0.25 else self.factor
 
-    def _step(self, Y: FloatArray, numbers: Numbers) -> float:
-        """The shortest distance of neighbouring points, by the errors of answers ``Y (n, k)``."""
+    def _share(self, Y: FloatArray, numbers: Numbers) -> float:
+        """Errors of answers ``Y (n, k)`` over how far they vary, of the worst output."""
         finite = Y[np.isfinite(Y).all(axis=1)]
         errors = np.median(numbers.error(finite), axis=0)
         spread = np.median(np.abs(finite - np.median(finite, axis=0)), axis=0)
-        share = float((errors / np.where(spread > 0, spread, np.inf)).max())
-        return min(float(np.sqrt(self.shows * share)), self.longest)
+        return float((errors / np.where(spread > 0, spread, np.inf)).max())
 
     def _asked(self, oracle: Oracle, rng: np.random.Generator, step: float) -> FloatArray | None:
         """Answers at longer rows of points; None where the budget has no room for them."""

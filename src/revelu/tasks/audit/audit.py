@@ -317,7 +317,13 @@ class _Audit:
             known, of_users, tuple(asked), self.price, self.oracle.domain is not None
         )
         probabilities = link.name == "softmax"
-        self.all = defences(known.deviation, Y.shape[1], self.seed, probabilities=probabilities)
+        self.all = defences(
+            known.deviation,
+            Y.shape[1],
+            self.seed,
+            probabilities=probabilities,
+            middle=known.middle,
+        )
 
     def _try_again(self) -> None:
         """Give what time is left to attacks that were cut, the most promising first."""

@@ -78,6 +78,7 @@ def defences(
     seed: int,
     *,
     probabilities: bool,
+    middle: float | None = None,
     digits: Sequence[int] = (6, 4, 3, 2),
     noises: Sequence[float] = (1e-4, 1e-2),
 ) -> list[Defence]:
@@ -93,6 +94,8 @@ def defences(
         Of the noise.
     probabilities : bool
         Whether rows sum to 1, and are to do so with noise.
+    middle : float, optional
+        Above which a single answer says one of two classes.
     digits : sequence of int
         That answers are rounded to.
     noises : sequence of float
@@ -112,7 +115,8 @@ def defences(
         noise += (Normalised(),) if probabilities else ()
         listed.append(Defence(f"noise 1e{exponent}", noise, sigma=sigma))
     if n_outputs == 1:
-        return listed
+        of_two = () if middle is None else (Labels(middle),)
+        return [*listed, *(Defence("labels", (labels,), "label") for labels in of_two)]
     listed.append(Defence("top-1 probability", (TopProbability(),), "top"))
     return [*listed, Defence("labels", (Labels(),), "label")]
 

@@ -375,9 +375,20 @@ class Reference:
         return 1.0 - wrong / by_chance if by_chance else None
 
     @property
+    def middle(self) -> float | None:
+        """Above which a single probability says one of two classes; None of other answers."""
+        is_one = self.link.name == "logit" and self.Y.shape[1] == 1
+        return 0.5 * self.link.scale if is_one else None
+
+    @property
     def labels(self) -> FloatArray:
         """The classes that answers name, shape (n,)."""
-        return as_labels(self.Y)[:, 0]
+        return self._classes(self.Y)
+
+    def _classes(self, Y: FloatArray) -> FloatArray:
+        if self.middle is not None:
+            return np.asarray(Y[:, 0] > self.middle, dtype=np.float64)
+        return as_labels(Y)[:, 0]
 
     @property
     def largest_class(self) -> float:
@@ -406,10 +417,10 @@ class Reference:
         return kept, shift / self.deviation if self.deviation else None
 
     def _same_classes(self, Y: FloatArray) -> float | None:
-        """The share of inputs whose class is as before; one output has none."""
-        if Y.shape[1] == 1:
+        """The share of inputs whose class is as before; one number has none."""
+        if Y.shape[1] == 1 and self.middle is None:
             return None
-        return float((Y.argmax(axis=1) == self.Y.argmax(axis=1)).mean())
+        return float((self._classes(Y) == self.labels).mean())
 
     def is_silent(self, defence: Defence) -> bool:
         """Whether answers behind a defence are all one, or probabilities that have lost digits."""

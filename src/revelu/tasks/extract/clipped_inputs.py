@@ -102,6 +102,7 @@ def may_be_clipped(job: CertifyingJob, noise: NoiseFloor, tried: Attempt) -> boo
     oracle = job.oracle
     is_open = tried.status not in {Status.RECOVERED, Status.NOT_DETERMINISTIC}
     is_plain = oracle.box is None and oracle.domain is None and not noise.link.saturates
+    is_plain &= noise.is_deterministic
     is_shallow = tried.method.hidden == (1, 1) and tried.why not in NO_NETWORK
     return is_open and is_plain and is_shallow and not job.has_sought_clip
 
