@@ -176,8 +176,10 @@ class LinkSearch:
             return links[0]
         if likelihood.max() - likelihood[0] <= self.lead:
             return None
-        # Of those that explain answers alike, where they are far from an end, the first.
-        return links[int(np.argmax(likelihood > likelihood.max() - self.alike))]
+        # Of those that explain answers alike, where they are far from an end, the first of those
+        # behind which most rows say something.
+        n_straight = np.where(likelihood > likelihood.max() - self.alike, straight.sum(axis=1), -1)
+        return links[int(np.argmax(n_straight))]
 
     def _off(self, link: Link, rows: FloatArray, numbers: Numbers) -> FloatArray:
         """How far each row is off a line behind a link, in errors, (n_rows,); at most ``beyond``.
