@@ -384,6 +384,15 @@ def test_progress_is_shown_on_a_terminal_only(monkeypatch):
     assert ProgressLine(quiet=True)._display.disable
 
 
+def test_a_log_gets_a_plain_line_now_and_then(capsys):
+    for options in ({"every": 0.0}, {}, {"every": 0.0, "quiet": True}):
+        with ProgressLine(**options) as line:
+            line(Progress("recover", 1234, 5, "at it", 0.5))
+    # A short run writes none, and a quiet one neither.
+    told = capsys.readouterr().err
+    assert told == "revelu: 0 s: recover: at it, 50%, 1,234 queries in 5 rounds\n"
+
+
 # -- demos ------------------------------------------------------------------------------
 
 

@@ -1,6 +1,7 @@
 """Progress of a long command: the ledger so far, on standard error."""
 
 import sys
+import time
 from collections.abc import Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -68,10 +69,14 @@ def _without_middle(text: str, most: int) -> str:
 class ProgressLine:
     """Shows the moments of a task that it is called with, and remembers the count.
 
+    Where standard error is no terminal, a log or a pipe gets a plain line now and then.
+
     Parameters
     ----------
     quiet : bool
-        Show nothing.  Nothing is shown either where standard error is no terminal.
+        Show nothing.
+    every : float
+        Seconds between two plain lines, and before the first: short runs write none.
 
     Attributes
     ----------
@@ -79,8 +84,11 @@ class ProgressLine:
         Queries answered so far.
     """
 
-    def __init__(self, *, quiet: bool = False) -> None:
+    def __init__(self, *, quiet: bool = False, every: float = 60.0) -> None:
         self.n_queries = 0
+        self.every, self._began = every, time.monotonic()
+        self._is_plain = not quiet and sys.stderr is not None and not sys.stderr.isatty()
+        self._told = self._began
         console = Console(stderr=True)
         self._display = Display(
             SpinnerColumn(),
@@ -109,6 +117,11 @@ class ProgressLine:
     def __call__(self, event: "Progress") -> None:
         """Show a moment of the task."""
         self.n_queries = event.n_queries - event.n_underway
+        now = time.monotonic()
+        if self._is_plain and now - self._told >= self.every:
+            self._told = now
+            said = ", ".join([event.title, *event.figures()])
+            print(f"revelu: {now - self._began:.0f} s: {said}", file=sys.stderr, flush=True)
         self._display.update(
             self._task,
             total=None if event.fraction is None else 1.0,

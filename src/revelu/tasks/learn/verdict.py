@@ -155,7 +155,8 @@ class Verdict:
             return (
                 f"what no network of up to {self.widest} neurons explains, {noise:.2g}, is nearly "
                 "as large as what the answers vary by: the inputs do not determine them, or not "
-                "by such a network"
+                "by such a network; of a model that gave them, `revelu extract MODEL --like DATA` "
+                "recovers more, since it can be asked"
             )
         if n < self.fewest_samples * network.n_parameters:
             return (
