@@ -133,13 +133,13 @@ def settled(job: CertifyingJob, noise: NoiseFloor, tried: Attempt) -> Attempt | 
         return None
     if verdict.status is not Status.RECOVERED:
         return None
-    certificate = _with_errors_of_search(verdict.certificate, candidate)
+    certificate = with_errors_of_search(verdict.certificate, candidate)
     if candidate.merged_l2 is not None:
         certificate = with_l2_bound(certificate, candidate, verdict.seen)
     return replace(tried, status=verdict.status, certificate=certificate)
 
 
-def _with_errors_of_search(certificate: Certificate, candidate: Candidate) -> Certificate:
+def with_errors_of_search(certificate: Certificate, candidate: Candidate) -> Certificate:
     """Say what the search saw and could not explain, where no check has met it."""
     worst = candidate.worst_error
     if worst <= certificate.tolerance or certificate.beyond is not None:

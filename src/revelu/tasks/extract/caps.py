@@ -11,7 +11,7 @@ from revelu.numerics.links import NONE, Link
 from revelu.oracle import NoiseFloor
 from revelu.recover.method import Why
 from revelu.recovery import Status
-from revelu.tasks.extract.attempt import Attempt
+from revelu.tasks.extract.attempt import Attempt, with_errors_of_search
 from revelu.tasks.extract.job import CertifyingJob
 from revelu.tasks.job import random_seeds
 
@@ -68,15 +68,15 @@ def capped(job: CertifyingJob, noise: NoiseFloor, link: Link, tried: Attempt) ->
     verdict = job.certify_again(whole)
     if verdict.status is Status.RECOVERED and tried.status is not Status.RECOVERED:
         verdict = job.verify(whole, noise)
-    if verdict.status is not Status.RECOVERED:
+    if verdict.status is not Status.RECOVERED or verdict.certificate is None:
         return None
     said = tried.candidate
+    # Whether the caps explain what the search saw is not known.
+    certificate = with_errors_of_search(verdict.certificate, said)
     candidate = replace(
         said, network=whole, why=Why.EXPLAINED, layers=(), notes=(*said.notes, in_words(link))
     )
-    return replace(
-        tried, candidate=candidate, status=verdict.status, certificate=verdict.certificate
-    )
+    return replace(tried, candidate=candidate, status=verdict.status, certificate=certificate)
 
 
 def in_words(link: Link, most: int = 4) -> str:
