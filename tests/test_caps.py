@@ -72,6 +72,18 @@ def test_the_network_inside_caps_comes_back_with_them(low, high):
     assert found.ledger.n_recovery < 80 * truth.n_parameters
 
 
+def test_a_floor_that_shows_inside_a_cap_is_put_on_as_well():
+    truth = zoo.random_network([5, 8, 1], seed=3)
+    target = lambda X: np.clip(truth(X), -0.5, 0.5)  # noqa: E731
+    found = revelu.extract(target, dim_in=5)
+    assert found.status is Status.RECOVERED, found.evidence
+    assert any("never fall below -0.5 and never exceed 0.5" in said for said in found.evidence)
+    assert found.network.architecture == (5, 8, 2, 1)
+    X = np.random.default_rng(0).standard_normal((5000, 5))
+    assert np.abs(found.network(X) - target(X)).max() < 1e-8
+    assert found.ledger.n_recovery < 160 * truth.n_parameters  # the search begins three times
+
+
 def test_each_output_has_caps_of_its_own():
     truth = zoo.random_network([6, 8, 3], seed=11)
     target = clipped(truth, 0.0, 0.98)

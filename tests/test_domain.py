@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import norm
 from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import make_pipeline
@@ -14,6 +15,8 @@ from revelu import Domain
 from revelu.errors import FormatError, InputError
 from revelu.formats.tables import read_table
 from revelu.network import zoo
+from revelu.recovery import Status
+from revelu.tasks.units import network_in_units
 
 
 def _target(d: int = 6, seed: int = 1) -> tuple[revelu.Network, np.ndarray]:
@@ -314,3 +317,20 @@ def test_columns_whose_squares_overflow_are_named(size: float) -> None:
 def test_what_is_no_domain_is_refused() -> None:
     with pytest.raises(InputError, match=r"revelu\.Domain"):
         revelu.extract(zoo.random_network([3, 2, 1], seed=1), domain="data.csv")
+
+
+@pytest.mark.parametrize("seed", [0, 3])
+def test_checks_that_the_statement_counts_leave_a_network_verified_in_units(seed):
+    truth = zoo.random_network([5, 6, 1], seed=3)
+    # A neuron that fires at one input of 5,000 is missing.
+    whole = lambda X: truth(X) + np.maximum(X[:, :1] - norm.isf(2e-4), 0.0)  # noqa: E731
+    plain = revelu.verify(truth, whole, seed=seed, dim_in=5)
+    assert plain.status is Status.RECOVERED
+    assert plain.certificate.fraction_within < 1.0
+    domain = Domain.gaussian(5.0, 2.0).of(5)
+    moved = lambda X: whole((X - 5.0) / 2.0)  # noqa: E731
+    outer = network_in_units(truth, domain)
+    found = revelu.verify(outer, moved, seed=seed, dim_in=5, domain=domain)
+    assert found.status is Status.RECOVERED, found.evidence
+    assert found.certificate.fraction_within == plain.certificate.fraction_within
+    assert found.ledger.n_queries < 16_000

@@ -147,6 +147,13 @@ def test_repeated_inputs_are_lived_with(noise):
     jitter = noise * np.random.default_rng(2).standard_normal(800)
     recovery = revelu.learn(np.concatenate([X, X]), np.concatenate([y, y]) + jitter)
     assert recovery.status is revelu.Status.RECOVERED
+    assert any("up to 2 times" in said for said in recovery.warnings) == (noise > 0.0)
+
+
+def test_answers_to_one_input_alone_say_so():
+    X, y = samples(draw(4, 2, 30), 40, 51)
+    with pytest.raises(revelu.InputError, match="all of the same input"):
+        revelu.learn(np.repeat(X[:1], 40, axis=0), y)
 
 
 @pytest.mark.slow

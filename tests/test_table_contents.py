@@ -24,7 +24,7 @@ def said(*arguments):
 
 
 def test_labels_are_called_labels_with_the_option_that_takes_them():
-    with pytest.raises(revelu.InputError, match=r"labels.*--halfspaces"):
+    with pytest.raises(revelu.InputError, match=r"labels.*--halfspaces.* MODEL --labels`"):
         revelu.learn(X, (Y > 0).astype(int))
 
 

@@ -13,7 +13,7 @@ from revelu.cli.options import Box
 def probe(box: Box = None, *, asking: Asking) -> ExitCode:
     """Ask TARGET for three rows, and show request, answer, and what was taken of it.
 
-    The last line is the command that goes on, where what was seen tells it.
+    Beside "next" stands the command that goes on, where what was seen tells it.
 
     Example:
       revelu probe https://HOST/v2/models/NAME

@@ -121,7 +121,8 @@ class ProgressLine:
         if self._is_plain and now - self._told >= self.every:
             self._told = now
             said = ", ".join([event.title, *event.figures()])
-            print(f"revelu: {now - self._began:.0f} s: {said}", file=sys.stderr, flush=True)
+            sys.stderr.write(f"revelu: {now - self._began:.0f} s: {said}\n")
+            sys.stderr.flush()
         self._display.update(
             self._task,
             total=None if event.fraction is None else 1.0,

@@ -170,23 +170,38 @@ def _run(
 
 
 def _with_caps(
-    job: CertifyingJob, noise: NoiseFloor, tried: Attempt, phase: str, worth: Worth
+    job: CertifyingJob,
+    noise: NoiseFloor,
+    tried: Attempt,
+    phase: str,
+    worth: Worth,
+    *,
+    max_runs: int = 4,
 ) -> Attempt | None:
     """What was found with the caps on that answers show, or what its method finds inside them.
 
     A method for more layers is not run again: it finds many caps by itself, and takes regions for
     some where all neurons of a layer are off.
+
+    Parameters
+    ----------
+    max_runs : int
+        Of the method inside caps: each may show another cap.
     """
-    link = caps_seen(job, noise, tried)
-    if link is None:
-        return None
-    whole = capped(job, noise, link, tried)
-    if whole is None and tried.method.hidden == (1, 1) and job.caps_are_new(in_words(link)):
+    found = tried
+    for left in reversed(range(max_runs + 1)):
+        link = caps_seen(job, noise, tried)
+        if link is None:
+            return None
+        whole = capped(job, noise, link, found)
+        if whole is not None or tried.method.hidden != (1, 1):
+            return whole
+        if not (left and job.caps_are_new(in_words(link))):
+            return None
         log.info("%s", in_words(link))
         with inside(job, link):
-            found = _run(job, replace(noise, link=link), (tried.method,), phase, worth)
-        whole = capped(job, noise, link, found[-1])
-    return whole
+            found = _run(job, replace(noise, link=link), (tried.method,), phase, worth)[-1]
+    return None
 
 
 def _of_clipped_inputs(

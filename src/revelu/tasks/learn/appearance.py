@@ -29,7 +29,7 @@ def refuse_labels(y: FloatArray, fewest: int = 20) -> None:
         raise InputError(
             f"y is {low:g} or {high:g} in every sample: labels, not a network's numbers; "
             + (rules if (low, high) == (0.0, 1.0) else f"as 0 and 1, {rules}")
-            + "; of a model that can be asked, `revelu recover MODEL` takes labels"
+            + "; of a model that can be asked, `revelu extract MODEL --labels` takes them"
         )
 
 

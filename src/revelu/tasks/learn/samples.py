@@ -102,6 +102,8 @@ def gather(X: Any, y: Any, seed: np.random.SeedSequence, executor: Executor | No
         by_chance = np.random.default_rng(seed).permutation(n)
         rows, answers = rows[by_chance], answers[by_chance]
     rows, answers, n_repeats, disagreement = _each_once(rows, answers)
+    if disagreement > 0.0 and len(rows) == 1:
+        raise InputError(f"{n:,} samples, all of the same input: nothing to learn")
     if n < 2 or np.ptp(answers) <= _ROUNDINGS * np.finfo(np.float64).eps * np.abs(answers).max():
         raise InputError(f"{n:,} samples, all with the same y but for rounding: nothing to learn")
     held = _n_held(len(rows))

@@ -133,6 +133,12 @@ class Verdict:
             f"the answers are taken to have noise of {noise:.2g}, errors that {law.words(noise)}; "
             "a difference smaller than it would go unnoticed"
         )
+        if self.drawn.disagreement > 0.0:
+            self.warnings.append(
+                f"an input that repeats, up to {self.drawn.n_repeats:,} times, counts once, with "
+                "the mean of its answers: their noise is that of such means, a single answer's is "
+                "larger"
+            )
         if network.architecture[1]:
             self.evidence.append(
                 "each neuron explains more than these errors do but in one run of "
