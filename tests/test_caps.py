@@ -137,3 +137,16 @@ def test_inputs_that_are_not_all_clipped_have_no_ends(kind):
     noise, before = measure_noise(oracle, 0), oracle.n_queries
     assert ClippedInputs().find(oracle, noise, np.random.default_rng(1)) is None
     assert oracle.n_queries - before <= 8
+
+
+def test_what_rounding_makes_alike_is_no_cap():
+    rng = np.random.default_rng(0)
+    X, seen = rng.standard_normal((4000, 3)), Extremes()
+    for part in np.split(X, 8):
+        seen.add(part, np.round(np.clip(part, -10.0, 1.0), 1))
+    low, high = seen.caps()
+    assert np.isinf(low).all()
+    assert np.array_equal(high, [np.inf] * 3)
+    fine = Extremes()
+    fine.add(X, np.round(np.clip(X, -10.0, 1.0), 6))
+    assert np.array_equal(fine.caps()[1], [1.0] * 3)

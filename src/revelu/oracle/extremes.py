@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from revelu.types import BoolArray, FloatArray
+from revelu.types import FloatArray
 
 
 @dataclass
@@ -25,24 +25,27 @@ class Extremes:
 
     most: int = 16
     steps: int = 256
-    _best: FloatArray = field(default_factory=lambda: np.empty((2, 0)), init=False)
-    _inputs: list[list[set[bytes]]] = field(default_factory=list, init=False)
+    _inputs: list[list[dict[float, set[bytes]]]] = field(default_factory=list, init=False)
 
     def add(self, X: FloatArray, Y: FloatArray) -> None:
         """Take in inputs ``X (n, d)`` and their answers ``Y (n, k)``."""
         if not self._inputs:
-            self._best = np.full((2, Y.shape[1]), -np.inf)
-            self._inputs = [[set() for _ in range(Y.shape[1])] for _ in range(2)]
+            self._inputs = [[{} for _ in range(Y.shape[1])] for _ in range(2)]
         for side, sign in enumerate((-1.0, 1.0)):
             values = np.where(np.isfinite(Y), sign * Y, -np.inf)
-            top = values.max(axis=0)
-            for j in np.flatnonzero(top >= self._best[side]):
-                known = self._inputs[side][j]
-                if top[j] > self._best[side][j]:
-                    self._best[side][j] = top[j]
-                    known.clear()
-                if len(known) < self.most:
-                    known.update(map(self._place, X[values[:, j] == top[j]][: self.most]))
+            least = [min(known) if len(known) > 1 else -np.inf for known in self._inputs[side]]
+            for j in np.flatnonzero(values.max(axis=0) >= least):
+                self._add(self._inputs[side][j], X, values[:, j])
+
+    def _add(self, known: dict[float, set[bytes]], X: FloatArray, values: FloatArray) -> None:
+        """Keep the inputs of the largest value, and of the one below it."""
+        best = sorted({*known, *np.unique(values)[-2:].tolist()} - {-np.inf})[-2:]
+        for value in set(known) - set(best):
+            del known[value]
+        for value in best:
+            places = known.setdefault(value, set())
+            if len(places) < self.most:
+                places.update(map(self._place, X[values == value][: self.most]))
 
     def _place(self, x: FloatArray) -> bytes:
         size = np.abs(x).max(initial=0.0) or 1.0
@@ -51,13 +54,20 @@ class Extremes:
     def caps(self, least: int = 8) -> tuple[FloatArray, FloatArray]:
         """Ends that answers do not leave, (k,) each; infinite of what has none.
 
+        Of rounded answers the largest is that of many inputs, too, and so is the one below it.
+
         Parameters
         ----------
         least : int
-            Different inputs at which the answer has to be exactly that.
+            Different inputs at which the answer has to be exactly that, and at fewer the one below.
         """
-        n = np.array([[len(known) for known in side] for side in self._inputs])
-        varies = -self._best[0] < self._best[1]
-        is_cap: BoolArray = (n >= least) & varies
-        low = np.where(is_cap[0], -self._best[0], -np.inf)
-        return low, np.where(is_cap[1], self._best[1], np.inf)
+        ends = [[self._cap(known, least) for known in side] for side in self._inputs]
+        low, high = np.array(ends)
+        return -low, high
+
+    @staticmethod
+    def _cap(known: dict[float, set[bytes]], least: int) -> float:
+        if len(known) < 2:
+            return np.inf
+        below, top = sorted(known)
+        return top if len(known[top]) >= least > len(known[below]) else np.inf

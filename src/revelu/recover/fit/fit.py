@@ -160,7 +160,7 @@ class Fit(Method):
     few_kinks: int = 5
     n_before_line: int = 2
     n_before_smooth: int = 3
-    n_before_steps: int = 8
+    n_before_steps: int = 4
     n_before_lines: int = 3
     before_lines: float = 5e11
     n_last_lines: int = 5

@@ -35,6 +35,20 @@ def caps_seen(job: CertifyingJob, noise: NoiseFloor, tried: Attempt) -> Link | N
     return link if link.clips else None
 
 
+def are_explained(job: CertifyingJob, link: Link, tried: Attempt) -> bool:
+    """Whether a network answers like the target where this is capped, without any caps.
+
+    Where all neurons are off, a network answers the same at many inputs, and none is missing.
+    """
+    network = tried.candidate.network
+    if network is None:
+        return False
+    seen = [e.by(network) for e in job.earlier]
+    capped_at = [((e.answered == link.low) | (e.answered == link.high)).any(axis=1) for e in seen]
+    ratios = [e.ratio[at] for e, at in zip(seen, capped_at, strict=True)]
+    return sum(map(len, ratios)) > 0 and float(np.median(np.concatenate(ratios))) <= 1.0
+
+
 @contextmanager
 def inside(job: CertifyingJob, link: Link) -> Iterator[None]:
     """Have the oracle say nothing where answers are capped, and checks clip what is predicted.

@@ -15,7 +15,7 @@ from revelu.recover.paid import NOTHING
 from revelu.recover.table import AFTER, select_methods
 from revelu.recovery import Recovery, Status
 from revelu.tasks.extract.attempt import Attempt, attempt, settled
-from revelu.tasks.extract.caps import capped, caps_seen, in_words, inside
+from revelu.tasks.extract.caps import are_explained, capped, caps_seen, in_words, inside
 from revelu.tasks.extract.claims import doubt_about, doubt_about_class, is_smooth
 from revelu.tasks.extract.clipped_inputs import ClippedInputs, in_box, may_be_clipped
 from revelu.tasks.extract.clipped_inputs import in_words as in_words_of_inputs
@@ -196,7 +196,7 @@ def _with_caps(
         whole = capped(job, noise, link, found)
         if whole is not None or tried.method.hidden != (1, 1):
             return whole
-        if not (left and job.caps_are_new(in_words(link))):
+        if are_explained(job, link, found) or not (left and job.caps_are_new(in_words(link))):
             return None
         log.info("%s", in_words(link))
         with inside(job, link):

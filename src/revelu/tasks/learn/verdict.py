@@ -8,6 +8,7 @@ import numpy as np
 from revelu.certify.held_out import FEWEST_CHECKS, certify_held_out
 from revelu.network import Network
 from revelu.numerics.confidence import FALSE_ALARM, standard_errors
+from revelu.numerics.error_law import ErrorLaw
 from revelu.recover.fit.learned import Learned
 from revelu.recover.method import Why
 from revelu.recovery import Certificate, Ledger, Recovery, Status
@@ -120,11 +121,12 @@ class Verdict:
         """Status of a network that leaves what is taken to be noise."""
         n, learned = len(self.drawn.y), self.learned
         network, law = learned.network, learned.law
-        if not law.is_heavy and (n_off := self._n_off(standard_errors(n))):
+        far = _scales_of_none(law, n)
+        if n_off := self._n_off(far):
             self.warnings.append(
                 f"{n_off:,} of the {n:,} samples that were fitted differ by more than "
-                f"{standard_errors(n):.0f} times their noise, typically {noise:.2g}: they may come "
-                "from another function"
+                f"{far:.3g} times their noise, typically {noise:.2g}: they may come from another "
+                "function"
             )
         if reason := self._why_not(certificate, noise):
             self.evidence += filter(None, (reason, of_answers(self.drawn.y)))
@@ -235,3 +237,11 @@ def cut_short(network: Network, drawn: Drawn, why: str = "interrupted") -> Recov
         method="hermite",
         details={"n_samples": drawn.n_samples},
     )
+
+
+def _scales_of_none(law: ErrorLaw, n: int) -> float:
+    """How many scales none of ``n`` errors of the law exceeds but by a false alarm."""
+    scales = standard_errors(n)
+    while n * law.beyond(scales) > FALSE_ALARM:
+        scales *= 2.0
+    return scales
