@@ -87,8 +87,9 @@ class Fit(Method):
         A line tells smooth functions apart once so many searches have failed,
     n_before_smooth : int
         short segments once so many have,
-    n_before_steps : int
-        and jumps tell step functions from rounded answers once so many have,
+    n_before_steps, before_steps : int, int
+        and jumps tell step functions from rounded answers once so many have, or have asked so much
+        that looking for jumps adds a fifth at most,
     n_before_lines : int
         and some tell more hidden layers once so many have,
     before_lines : float
@@ -160,7 +161,8 @@ class Fit(Method):
     few_kinks: int = 5
     n_before_line: int = 2
     n_before_smooth: int = 3
-    n_before_steps: int = 4
+    n_before_steps: int = 8
+    before_steps: int = 4000
     n_before_lines: int = 3
     before_lines: float = 5e11
     n_last_lines: int = 5

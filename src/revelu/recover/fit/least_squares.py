@@ -286,7 +286,7 @@ class FitSearch(Asking):
         samples = self._ask(n)
         start: Network | None = None
         left: list[tuple[int, float]] = []
-        worked = 0.0
+        worked, may_be_steps = 0.0, self.noise.numbers.grid is not None
         while True:
             worked += sizes.work(n)
             self._explain(samples, start)
@@ -301,7 +301,9 @@ class FitSearch(Asking):
                 log.debug("fresh answers disagree: a neuron fires on few of the samples")
             if len(left) == self.method.n_before_smooth and not self._is_coarse():
                 self._refuse_smooth()
-            if len(left) == self.method.n_before_steps and self.noise.numbers.grid is not None:
+            is_long = len(left) == self.method.n_before_steps
+            if may_be_steps and (is_long or len(samples.X) >= self.method.before_steps):
+                may_be_steps = False
                 self._refuse_steps()
             is_estimate = self.noise.law == "float32"
             if said := self.method.ending.obstacle(
