@@ -1,7 +1,7 @@
 """Learn: the network behind samples ``(x, f(x))``, without a query."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
 from functools import partial
@@ -150,14 +150,18 @@ def learn(
         return learn_classes(X, y, shards, k, one)
     if named is None or not named.has_head:
         return one(X, y, names=names)
-    behind = partial(_behind, link=named)
+    return _learn_behind(named, partial(one, names=names), X, y)
+
+
+def _learn_behind(link: Link, one: Callable[[Any, Any], Recovery], X: Any, y: Any) -> Recovery:
+    """Learn what is behind a link, and say so, at an interrupt too."""
     try:
         if y is None and callable(X):
-            return behind(one(Behind(X, named), None, names=names))
-        return behind(one(X, y if y is None else undone(y, named), names=names))
+            return _behind(one(Behind(X, link), None), link)
+        return _behind(one(X, y if y is None else undone(y, link)), link)
     except KeyboardInterrupt as error:
         if isinstance(partial_result := partial_of(error), Recovery):
-            keep_partial(error, behind(partial_result))
+            keep_partial(error, _behind(partial_result, link))
         raise
 
 
