@@ -75,7 +75,7 @@ def test_a_neuron_that_is_on_where_the_network_has_it_off_tells_its_weights():
 def test_rows_that_are_left_out_take_their_directions_with_them():
     open_weights = axes([(0, 1), (2, 0), (2, 3), (4, 2)], 4)
     kept = np.array([False, True, True, True, True])
-    some = open_weights.take(kept)
+    some = open_weights.of_rows(kept)
     assert some.rows.tolist() == [1, 1, 3]
     np.testing.assert_array_equal(some.directions, open_weights.directions[1:])
     expected = np.zeros((5, 4), dtype=bool)
@@ -84,7 +84,7 @@ def test_rows_that_are_left_out_take_their_directions_with_them():
     dW, db = open_weights.moves(np.array([1.0, 2.0, 3.0, 4.0]), 5)
     assert dW[2].tolist() == [2.0, 0.0, 0.0, 3.0]
     assert not db.any()
-    assert len(open_weights + some) == 7
+    assert len(open_weights.joined(some)) == 7
 
 
 def test_a_free_row_is_open_in_every_direction():
@@ -152,7 +152,8 @@ def test_a_weight_that_an_affine_map_makes_up_for_is_found_by_looking_along_it(s
     X = 1.5 * rng.standard_normal((3000, 5))
     wrong = errors(found, truth, X) > 1e-9
     assert 0.0 < wrong.mean() < 0.5
-    open_weights = axes([(0, 3), (1, 4)], 8) + OpenWeights.free(found.weights[-2], [5])
+    own = OpenWeights.free(found.weights[-2], [5])
+    open_weights = axes([(0, 3), (1, 4)], 8).joined(own)
     mended = open_weights.search(found, 0, X, truth(X), unit, wrong)
     assert mended is not None
     for _ in range(3):

@@ -20,6 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from revelu.errors import LimitReachedError
+from revelu.numerics.records import Records
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.oracle.grid import Grid
 from revelu.oracle.numbers import read_numbers
@@ -42,7 +43,7 @@ _ALONG = (
 
 
 @dataclass(frozen=True, eq=False)
-class Sides:
+class Sides(Records):
     """Places with a step: inputs on both sides, and answers there.
 
     Attributes
@@ -59,13 +60,6 @@ class Sides:
     E: FloatArray
     A: FloatArray
     B: FloatArray
-
-    def __len__(self) -> int:
-        return len(self.P)
-
-    def take(self, rows: BoolArray) -> "Sides":
-        """Some of them."""
-        return Sides(self.P[rows], self.Q[rows], self.E[rows], self.A[rows], self.B[rows])
 
 
 class Jumps(NamedTuple):

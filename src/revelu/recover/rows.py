@@ -4,11 +4,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from revelu.types import BoolArray, FloatArray, IntArray
+from revelu.numerics.records import Records
+from revelu.types import FloatArray, IntArray
 
 
 @dataclass(frozen=True)
-class Rows:
+class Rows(Records):
     """Neurons whose orientation is open.
 
     Attributes
@@ -34,18 +35,6 @@ class Rows:
         """Return no row."""
         return cls(np.empty((0, d)), np.empty(0), np.empty((0, k)), np.empty(0), np.empty((0, d)))
 
-    def __len__(self) -> int:
-        return len(self.b)
-
-    def joined(self, other: "Rows") -> "Rows":
-        """Both."""
-        pairs = zip(vars(self).values(), vars(other).values(), strict=True)
-        return Rows(*(np.concatenate(pair) for pair in pairs))
-
     def turned(self, signs: FloatArray | IntArray) -> "Rows":
         """The same rows, turned round where their sign is negative."""
         return replace(self, W=signs[:, None] * self.W, b=signs * self.b)
-
-    def take(self, which: BoolArray | IntArray) -> "Rows":
-        """Some of them."""
-        return Rows(*(values[which] for values in vars(self).values()))

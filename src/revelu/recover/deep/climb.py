@@ -320,7 +320,7 @@ class Climb(Search):
             kept = ~is_faint(network)
             plain = network.take(kept)
             if not kept.all() and answers.best([plain, network]) is plain:
-                network, self.open_weights = plain, self.open_weights.take(kept)
+                network, self.open_weights = plain, self.open_weights.of_rows(kept)
                 self.layers.keep(kept)
         wrong = answers.wrong(network)
         inner, Z = self.layers.inner(network), answers.X @ self.layers.basis.T

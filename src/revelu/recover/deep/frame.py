@@ -14,12 +14,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from revelu.numerics.records import Records
 from revelu.recover.deep.stack import Stack
 from revelu.types import BoolArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)
-class Region:
+class Region(Records):
     """Inputs, each with the states of the known neurons that hold around it.
 
     A state is kept and not read off the input: on a wall rounding would decide.
@@ -34,20 +35,9 @@ class Region:
     X: FloatArray
     on: tuple[BoolArray, ...]
 
-    def __len__(self) -> int:
-        return len(self.X)
-
-    def take(self, rows: IntArray | BoolArray) -> "Region":
-        """Return some of them."""
-        return Region(self.X[rows], tuple(on[rows] for on in self.on))
-
     def moved(self, X: FloatArray) -> "Region":
         """Return other inputs with the same states."""
         return Region(X, self.on)
-
-    def __add__(self, other: "Region") -> "Region":
-        both = zip(self.on, other.on, strict=True)
-        return Region(np.vstack([self.X, other.X]), tuple(np.vstack(pair) for pair in both))
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,13 +14,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from revelu.numerics.records import Records
 from revelu.recover.deep.frame import Frame
 from revelu.recover.deep.walk import Walk
 from revelu.types import BoolArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)
-class LayerRows:
+class LayerRows(Records):
     """Sums ``v . relu(u) + l . h + c`` in a frame, one a row.
 
     Attributes
@@ -49,10 +50,6 @@ class LayerRows:
         theta[:, -1] -= moved @ frame.b
         v, linear, constant = np.split(theta, [m, frame.size - 1], axis=1)
         return cls(v, linear, constant[:, 0], is_open[:, :-1])
-
-    def take(self, rows: BoolArray | IntArray) -> "LayerRows":
-        """Return some of them."""
-        return LayerRows(self.v[rows], self.l[rows], self.c[rows], self.undetermined[rows])
 
     @property
     def theta(self) -> FloatArray:

@@ -314,7 +314,7 @@ class Layers:
 
     def look(self, level: Level, starts: FloatArray, ends: FloatArray) -> None:
         """Look for seeds on segments."""
-        self.places += self._critical_points(level, starts, ends)
+        self.places = self.places.joined(self._critical_points(level, starts, ends))
 
     def walk_from(self, level: Level, tried: set[Seed], tuning: WalkTuning | None = None) -> None:
         """Walk from seeds, a few at a time: many are those of one neuron."""
@@ -562,7 +562,8 @@ class Layers:
         if found.skip is not None:
             # What stands for neurons that are always on is as good as what has shown it.
             n, found = len(frame.b), without_skip(found, self.rng)
-            open_weights += OpenWeights.free(found.weights[-2], range(n, len(found.biases[-2])))
+            more = range(n, len(found.biases[-2]))
+            open_weights = open_weights.joined(OpenWeights.free(found.weights[-2], more))
         if not len(frame.stack):
             open_weights = open_weights.through(self.basis)
         log.info("outputs: %s, %d queries", found, self.oracle.n_queries)

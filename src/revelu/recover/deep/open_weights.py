@@ -13,12 +13,13 @@ import scipy.linalg
 import scipy.optimize
 
 from revelu.network import Network
+from revelu.numerics.records import Records
 from revelu.recover.deep.estimate import Estimate
 from revelu.types import BoolArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)
-class OpenWeights:
+class OpenWeights(Records):
     """Directions in which rows of a layer, each with its bias, may be moved.
 
     Attributes
@@ -59,13 +60,6 @@ class OpenWeights:
         owners = np.repeat(np.array(rows, dtype=np.intp), W.shape[1] + 1)
         return cls(owners, np.vstack([np.empty((0, W.shape[1] + 1)), *parts]))
 
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __add__(self, other: "OpenWeights") -> "OpenWeights":
-        rows = np.append(self.rows, other.rows)
-        return OpenWeights(rows, np.vstack([self.directions, other.directions]))
-
     def weights(self, n_rows: int, atol: float = 1e-6) -> BoolArray:
         """Which weights are not known, shape (n_rows, dim)."""
         unknown = np.zeros((n_rows, self.directions.shape[1] - 1), dtype=bool)
@@ -81,7 +75,7 @@ class OpenWeights:
         weights = self.directions[:, :-1] @ basis
         return OpenWeights(self.rows, np.column_stack([weights, self.directions[:, -1]]))
 
-    def take(self, kept: BoolArray) -> "OpenWeights":
+    def of_rows(self, kept: BoolArray) -> "OpenWeights":
         """Return those of some of the layer's rows."""
         some = kept[self.rows]
         return OpenWeights((np.cumsum(kept) - 1)[self.rows[some]], self.directions[some])

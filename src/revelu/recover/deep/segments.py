@@ -13,13 +13,14 @@ import numpy as np
 
 from revelu.errors import CurvedError
 from revelu.numerics.confidence import SIGMAS
+from revelu.numerics.records import Records
 from revelu.oracle import NoiseFloor
 from revelu.probe.line import Ask
 from revelu.types import BoolArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True)
-class CriticalPoints:
+class CriticalPoints(Records):
     """Critical points of unknown neurons.
 
     Attributes
@@ -37,17 +38,6 @@ class CriticalPoints:
     def none(cls, d: int) -> "CriticalPoints":
         """Without any."""
         return cls(*np.empty((3, 0, d)))
-
-    def __len__(self) -> int:
-        return len(self.X)
-
-    def __add__(self, other: "CriticalPoints") -> "CriticalPoints":
-        both = zip(vars(self).values(), vars(other).values(), strict=True)
-        return CriticalPoints(*(np.concatenate(pair) for pair in both))
-
-    def take(self, rows: IntArray | BoolArray) -> "CriticalPoints":
-        """Return some of them."""
-        return CriticalPoints(*(points[rows] for points in vars(self).values()))
 
 
 @dataclass(frozen=True)
@@ -118,7 +108,7 @@ class SegmentScan:
 
 
 @dataclass(frozen=True)
-class _Intervals:
+class _Intervals(Records):
     """Parts ``lo < t < hi`` of segments, and what was asked near their ends.
 
     ``P (n, 4, 3)`` has ``t``, the answer and its error of two points at either end, NaN where
@@ -130,22 +120,12 @@ class _Intervals:
     hi: FloatArray
     P: FloatArray
 
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __add__(self, other: "_Intervals") -> "_Intervals":
-        both = zip(vars(self).values(), vars(other).values(), strict=True)
-        return _Intervals(*(np.concatenate(pair) for pair in both))
-
-    def take(self, chosen: IntArray | BoolArray) -> "_Intervals":
-        return _Intervals(*(a[chosen] for a in vars(self).values()))
-
     @property
     def is_alive(self) -> BoolArray:
         """Where all that was asked was answered by numbers: a target may be saturated."""
         return np.asarray((np.isnan(self.P[..., 0]) | np.isfinite(self.P[..., 1])).all(axis=1))
 
-    def joined(self, i: int, p: FloatArray) -> "_Intervals":
+    def with_points(self, i: int, p: FloatArray) -> "_Intervals":
         """Put points, shape (n, 3), in column ``i``."""
         P = self.P.copy()
         P[:, i] = p
@@ -258,7 +238,7 @@ class _Search:
         first, last = np.fmax(todo.P[:, 1, 0], todo.lo), np.fmin(todo.P[:, 2, 0], todo.hi)
         inside = (meets > first) & (meets < last)
         found, at, parts = self._prove(todo.take(inside), meets[inside])
-        return found, at, parts + self._halved(todo.take(~inside))
+        return found, at, parts.joined(self._halved(todo.take(~inside)))
 
     def _prove(
         self, those: _Intervals, meets: FloatArray
@@ -278,14 +258,15 @@ class _Search:
         other = ~(one | goes_on | comes_earlier)
         room = self.how.margin * width
         near = (meets < those.lo + room) | (meets > those.hi - room)
-        lower = those.without([False, False, True, False]).joined(3, p)
-        upper = those.without([False, True, False, False]).joined(0, q)
-        parts = (
-            those.joined(1, q).part(after, those.hi, near_end).take(goes_on)
-            + those.joined(2, p).part(those.lo, before, near_end).take(comes_earlier)
-            + self._halved(those.take(other & near))
-            + lower.part(those.lo, meets, near_end).take(other & ~near & ~left[0])
-            + upper.part(meets, those.hi, near_end).take(other & ~near & ~right[1])
+        lower = those.without([False, False, True, False]).with_points(3, p)
+        upper = those.without([False, True, False, False]).with_points(0, q)
+        after_them = those.with_points(1, q).part(after, those.hi, near_end)
+        before_them = those.with_points(2, p).part(those.lo, before, near_end)
+        parts = after_them.take(goes_on).joined(
+            before_them.take(comes_earlier),
+            self._halved(those.take(other & near)),
+            lower.part(those.lo, meets, near_end).take(other & ~near & ~left[0]),
+            upper.part(meets, those.hi, near_end).take(other & ~near & ~right[1]),
         )
         return those.rows[one], t[one], parts
 
@@ -294,7 +275,7 @@ class _Search:
         middle = those.lo + (those.hi - those.lo) * self.rng.uniform(0.4, 0.6, len(those))
         lower = those.without([False, False, True, True]).part(those.lo, middle, self.how.near_end)
         upper = those.without([True, True, False, False]).part(middle, those.hi, self.how.near_end)
-        return lower + upper
+        return lower.joined(upper)
 
 
 def _is_on_line(P: FloatArray, support: tuple[int, int], i: int) -> BoolArray:

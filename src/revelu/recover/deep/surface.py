@@ -10,12 +10,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from revelu.numerics.interruption import check_cancelled
+from revelu.numerics.records import Records
 from revelu.recover.deep.frame import Frame, Region
-from revelu.types import BoolArray, FloatArray, IntArray
+from revelu.types import FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)
-class Stops:
+class Stops(Records):
     """Where rays have stopped.
 
     Attributes
@@ -38,25 +39,6 @@ class Stops:
     neurons: IntArray
     room: FloatArray
     doubt: FloatArray
-
-    def __len__(self) -> int:
-        return len(self.at)
-
-    def take(self, rows: IntArray | BoolArray) -> "Stops":
-        """Return some of them."""
-        walls = self.layers[rows], self.neurons[rows]
-        lengths = self.room[rows], self.doubt[rows]
-        return Stops(self.at.take(rows), self.moves[rows], *walls, *lengths)
-
-    def __add__(self, other: "Stops") -> "Stops":
-        return Stops(
-            self.at + other.at,
-            np.concatenate([self.moves, other.moves]),
-            np.concatenate([self.layers, other.layers]),
-            np.concatenate([self.neurons, other.neurons]),
-            np.concatenate([self.room, other.room]),
-            np.concatenate([self.doubt, other.doubt]),
-        )
 
     def best(self) -> "Stops":
         """For every wall the ray of the least error."""
@@ -200,7 +182,7 @@ class Surface:
             E /= np.linalg.norm(E, axis=1)[:, None]
             # What rounding has left of the sum goes, lest it adds up.
             at = at.moved(at.X - M * (self.values(at)[:, 0] / slope)[:, None])
-        return sum(stops[1:], stops[0]) if stops else None
+        return stops[0].joined(*stops[1:]) if stops else None
 
 
 def to_face(X: FloatArray, E: FloatArray, bound: float) -> FloatArray:

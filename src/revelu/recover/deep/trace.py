@@ -24,6 +24,7 @@ import numpy as np
 import scipy.linalg
 
 from revelu.network import Network
+from revelu.numerics.records import Records
 from revelu.probe.kink_lines import KinkLines
 from revelu.probe.line import Ask
 from revelu.recover.deep.seeds import Seed
@@ -177,7 +178,7 @@ class TraceTuning:
 
 
 @dataclass(frozen=True, eq=False)
-class _Places:
+class _Places(Records):
     """Where the surface is foretold to be.
 
     Attributes
@@ -200,22 +201,6 @@ class _Places:
     slope: FloatArray
     doubt: FloatArray
     vague: FloatArray
-
-    def __len__(self) -> int:
-        return len(self.X)
-
-    def take(self, rows: IntArray | BoolArray) -> "_Places":
-        """Return some of them."""
-        return _Places(
-            self.X[rows],
-            self.M[rows],
-            self.T[rows],
-            self.F[rows],
-            self.slopes[rows],
-            self.slope[rows],
-            self.doubt[rows],
-            self.vague[rows],
-        )
 
 
 @dataclass

@@ -191,7 +191,7 @@ class Walk:
     def join(self, other: "Walk", rtol: float) -> None:
         """Take in the points of another walk, unless they are not all of one neuron."""
         before, errors = self.points, self.errors
-        self.points, self.errors = before + other.points, [*errors, *other.errors]
+        self.points, self.errors = before.joined(other.points), [*errors, *other.errors]
         self.rebase(self.frame)
         if not (self.has(self, rtol) and self.has(other, rtol)):
             self.points, self.errors = before, errors
@@ -389,7 +389,7 @@ class Walk:
         for row, error in zip(features[holds], errors[rows[holds]], strict=True):
             self.errors.append(self.tuning.caution * float(error))
             self.estimate.add(row, 0.0, self.errors[-1])
-        self.points = self.points + there.take(holds)
+        self.points = self.points.joined(there.take(holds))
         return np.asarray(rows[holds])
 
     def _fresh(self, n: int, *, uncertain: bool) -> Region | None:

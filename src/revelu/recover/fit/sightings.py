@@ -22,6 +22,7 @@ import scipy.linalg
 
 from revelu.numerics.confidence import SIGMAS
 from revelu.numerics.matching import match_within
+from revelu.numerics.records import Records
 from revelu.probe.line import Line
 from revelu.probe.scan import LineScan
 from revelu.recover.rows import Rows
@@ -73,7 +74,7 @@ class Kinks:
 
 
 @dataclass(frozen=True)
-class Equations:
+class Equations(Records):
     """Linear equations for ``(w, b)``.
 
     Attributes
@@ -87,11 +88,6 @@ class Equations:
     E: FloatArray
     y: FloatArray
     errors: FloatArray
-
-    def joined(self, more: "Equations") -> "Equations":
-        """Both."""
-        pairs = zip(vars(self).values(), vars(more).values(), strict=True)
-        return Equations(*(np.concatenate(pair) for pair in pairs))
 
     def solved(self, P: FloatArray, y: FloatArray) -> FloatArray:
         """Return ``(E P E' + S)^-1 y`` for variances ``P (d + 1,)``."""

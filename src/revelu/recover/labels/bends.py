@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from revelu.numerics.bisection import bisect
+from revelu.numerics.records import Records
 from revelu.recover.labels.facets import Facets, Precision, are_flat, measure_facets
 from revelu.recover.labels.heights import Ask, heights
 from revelu.recover.labels.told import Told
@@ -22,7 +23,7 @@ from revelu.types import BoolArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)
-class Walks:
+class Walks(Records):
     """How far facets go along directions.
 
     Attributes
@@ -43,26 +44,6 @@ class Walks:
     then: FloatArray
     good: FloatArray
     bad: FloatArray
-
-    def take(self, rows: IntArray | BoolArray) -> "Walks":
-        """Some of them."""
-        return Walks(
-            self.facets.take(rows),
-            self.U[rows],
-            self.then[rows],
-            self.good[rows],
-            self.bad[rows],
-        )
-
-    def join(self, other: "Walks") -> "Walks":
-        """These, then the others."""
-        return Walks(
-            self.facets.join(other.facets),
-            np.vstack([self.U, other.U]),
-            np.vstack([self.then, other.then]),
-            np.append(self.good, other.good),
-            np.append(self.bad, other.bad),
-        )
 
 
 @dataclass(frozen=True)
@@ -175,7 +156,7 @@ def step_lengths(X: FloatArray, pace: Pace) -> FloatArray:
 
 
 @dataclass(frozen=True, eq=False)
-class Bends:
+class Bends(Records):
     """Bends of borders, struct of arrays.
 
     Attributes
@@ -188,21 +169,6 @@ class Bends:
     before: Facets
     behind: Facets
     X: FloatArray
-
-    def __len__(self) -> int:
-        return len(self.X)
-
-    def take(self, rows: IntArray | BoolArray) -> "Bends":
-        """Some of them."""
-        return Bends(self.before.take(rows), self.behind.take(rows), self.X[rows])
-
-    def join(self, other: "Bends") -> "Bends":
-        """These, then the others."""
-        return Bends(
-            self.before.join(other.before),
-            self.behind.join(other.behind),
-            np.vstack([self.X, other.X]),
-        )
 
 
 def planes_of(bends: Bends) -> tuple[FloatArray, FloatArray]:
@@ -218,7 +184,7 @@ def planes_of(bends: Bends) -> tuple[FloatArray, FloatArray]:
 
 
 @dataclass(frozen=True, eq=False)
-class Ends:
+class Ends(Records):
     """Walks that have ended, and the borders behind.
 
     Attributes
@@ -237,23 +203,6 @@ class Ends:
     R: FloatArray
     E: FloatArray
     s: FloatArray
-
-    def __len__(self) -> int:
-        return len(self.s)
-
-    def take(self, rows: IntArray | BoolArray) -> "Ends":
-        """Some of them."""
-        return Ends(self.walks.take(rows), self.Y[rows], self.R[rows], self.E[rows], self.s[rows])
-
-    def join(self, other: "Ends") -> "Ends":
-        """These, then the others."""
-        return Ends(
-            self.walks.join(other.walks),
-            np.vstack([self.Y, other.Y]),
-            np.vstack([self.R, other.R]),
-            np.vstack([self.E, other.E]),
-            np.append(self.s, other.s),
-        )
 
 
 def step_behind(ask: Ask, walks: Walks, precision: Precision, pace: Pace) -> Ends:

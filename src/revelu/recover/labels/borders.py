@@ -5,13 +5,14 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from revelu.numerics.bisection import bisect
+from revelu.numerics.records import Records
 from revelu.recover.labels.domain import EVERYWHERE, Everywhere
 from revelu.recover.labels.heights import Ask
 from revelu.types import BoolArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)
-class Borders:
+class Borders(Records):
     """Points on borders, struct of arrays.
 
     Attributes
@@ -27,22 +28,6 @@ class Borders:
     E: FloatArray
     a: FloatArray
     b: FloatArray
-
-    def __len__(self) -> int:
-        return len(self.X)
-
-    def take(self, rows: IntArray | BoolArray) -> "Borders":
-        """Some of them."""
-        return Borders(self.X[rows], self.E[rows], self.a[rows], self.b[rows])
-
-    def join(self, other: "Borders") -> "Borders":
-        """These, then the others."""
-        return Borders(
-            np.vstack([self.X, other.X]),
-            np.vstack([self.E, other.E]),
-            np.append(self.a, other.a),
-            np.append(self.b, other.b),
-        )
 
 
 def bisect_segments(ask: Ask, P: FloatArray, Q: FloatArray, a: FloatArray, atol: float) -> Borders:

@@ -21,6 +21,7 @@ import numpy as np
 import scipy.linalg
 
 from revelu.network import Network
+from revelu.numerics.records import Records
 from revelu.recover.labels.borders import Borders
 from revelu.recover.labels.told import Told
 from revelu.types import BoolArray, FloatArray, IntArray
@@ -66,7 +67,7 @@ class Spectrum:
 
 
 @dataclass(frozen=True, eq=False)
-class Added:
+class Added(Records):
     """What null vectors of some kind add to an output layer.
 
     Attributes
@@ -77,14 +78,6 @@ class Added:
     A: FloatArray
     G: FloatArray
     c: FloatArray
-
-    def __len__(self) -> int:
-        return len(self.c)
-
-    def join(self, other: "Added") -> "Added":
-        """Return these, then the others."""
-        own, others = ((part.A, part.G, part.c) for part in (self, other))
-        return Added(*(np.concatenate(parts) for parts in zip(own, others, strict=True)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,13 +11,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from revelu.numerics.records import Records
 from revelu.recover.labels.heights import Ask, heights
 from revelu.recover.labels.told import Told
 from revelu.types import BoolArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)
-class Facets:
+class Facets(Records):
     """Flat pieces of borders, struct of arrays.
 
     Attributes
@@ -44,9 +45,6 @@ class Facets:
     err: FloatArray
     off: FloatArray
 
-    def __len__(self) -> int:
-        return len(self.X)
-
     @property
     def N(self) -> FloatArray:  # noqa: N802
         """Unit normals, (n, d), that lead from ``a`` to ``b``."""
@@ -62,21 +60,12 @@ class Facets:
         off = self.off + self.err * np.linalg.norm(X - self.X, axis=1)
         return replace(self, X=X, off=off)
 
-    def take(self, rows: IntArray | BoolArray) -> "Facets":
-        """Some of them."""
-        return Facets(*(array[rows] for array in self.arrays))
-
     def replaced(self, rows: IntArray, other: "Facets") -> "Facets":
         """Have others in some rows."""
         arrays = tuple(array.copy() for array in self.arrays)
         for array, new in zip(arrays, other.arrays, strict=True):
             array[rows] = new
         return Facets(*arrays)
-
-    def join(self, other: "Facets") -> "Facets":
-        """These, then the others."""
-        pairs = zip(self.arrays, other.arrays, strict=True)
-        return Facets(*(np.concatenate(pair) for pair in pairs))
 
 
 @dataclass(frozen=True)
@@ -162,7 +151,7 @@ def measure_facets(
         return Facets(X, np.empty((0, X.shape[1] + 1)), a, b, h, h, h), order
     joined = found[0]
     for more in found[1:]:
-        joined = joined.join(more)
+        joined = joined.joined(more)
     return joined, order
 
 

@@ -348,15 +348,15 @@ class FirstLayer:
             is_held = _is_among(rest.V, some, self.depth.same)
         others, rest = rest.take(~is_held), rest.take(is_held)
         if not len(rest):
-            self.survey.rows = found.join(others)
+            self.survey.rows = found.joined(others)
             return 0
         share, n = share_bent(self.pool, rest.V, self.precision, self.depth)
         enough, bent = n >= self.depth.fewest, share >= 1.0 - self.depth.most_straight
         first, above = enough & bent, enough & ~bent
         self.above = np.vstack([self.above, rest.V[above]])
-        found = found.join(rest.take(first))
+        found = found.joined(rest.take(first))
         self.n_found = len(found)
-        self.survey.rows = found.join(rest.take(~first & ~above)).join(others)
+        self.survey.rows = found.joined(rest.take(~first & ~above)).joined(others)
         return int(first.sum())
 
     @property
@@ -377,7 +377,7 @@ class FirstLayer:
     def refine(self) -> None:
         """Tell the rows found to more digits."""
         found = refined_rows(self.pool, self.rows, self.precision, self.depth)
-        self.survey.rows = found.join(self.survey.rows.take(np.arange(self.n_found, self.n_rows)))
+        self.survey.rows = found.joined(self.survey.rows.take(np.arange(self.n_found, self.n_rows)))
 
     def signed(self) -> FloatArray | None:
         """The rows with their signs, (m, d + 1); None where one is missing, or not told.

@@ -35,7 +35,7 @@ def settled(
     faint : float
         Differences of outputs that change by a smaller share are not changed.
     """
-    idle = columns.idle.join(columns.factors)
+    idle = columns.idle.joined(columns.factors)
     if not len(idle):
         return columns
     margins = _margins(columns, idle, V, X, labels)

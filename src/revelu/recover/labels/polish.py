@@ -171,7 +171,7 @@ def balanced_borders(
         for side, i in np.argwhere(lacking > 0):
             rows = np.arange(len(more))[new][has_more[new][:, side, i]]
             chosen[rows[: lacking[side, i]]] = True
-    borders = borders.join(more.take(chosen))
+    borders = borders.joined(more.take(chosen))
     if network.n_parameters > polish.most_weighed:
         return borders
     return telling_borders(network, borders, more.take(~chosen), classes, polish)
@@ -187,7 +187,7 @@ def telling_borders(
     pivoted QR factorisation chooses the points at which such changes show most.  What shows at
     none of them, such as scales, is left open.
     """
-    both = _OnBorders.of(network, borders.join(more), classes)
+    both = _OnBorders.of(network, borders.joined(more), classes)
     # Labels tell places to a share of an input's size.
     size = np.maximum(np.abs(both.X).max(axis=1, initial=0.0), 1.0)
     J = both.derivative(network.to_vector()) / size[:, None]
@@ -203,7 +203,7 @@ def telling_borders(
         if not shown.any():
             break
         chosen[others[order[: len(shown)][shown]]] = True
-    return borders.join(more.take(chosen[len(borders) :]))
+    return borders.joined(more.take(chosen[len(borders) :]))
 
 
 def _sides(borders: Borders, network: Network) -> BoolArray:

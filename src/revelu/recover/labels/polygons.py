@@ -209,7 +209,7 @@ class Tracer:
             b=np.where(swapped, facets.a, facets.b),
         )
         ends = np.where(swapped[:, None], ends[:, ::-1], ends)
-        self.edges = self.edges.join(facets)
+        self.edges = self.edges.joined(facets)
         self.ends = np.vstack([self.ends, ends])
         self._drop_doubles()
 
@@ -384,7 +384,7 @@ class _Corners:
         X[rows] = other.X
         return _Corners(
             X,
-            self.leaving.join(other.leaving),
+            self.leaving.joined(other.leaving),
             np.vstack([self.R, other.R]),
             np.append(self.of, rows[other.of]),
         )

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from revelu.numerics.records import Records
 from revelu.recover.labels.bends import Bends, planes_of
 from revelu.recover.labels.told import Told
 from revelu.types import BoolArray, FloatArray, IntArray
@@ -67,7 +68,7 @@ class Matching:
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class Rows(Records):
     """Affine maps of neurons, struct of arrays.
 
     Attributes
@@ -84,25 +85,10 @@ class Rows:
     err: FloatArray
     seen: FloatArray
 
-    def __len__(self) -> int:
-        return len(self.V)
-
     @classmethod
     def none(cls, d: int) -> "Rows":
         """No rows of d inputs."""
         return cls(np.empty((0, d + 1)), np.empty(0), np.empty((0, d + 1, d + 1)))
-
-    def take(self, rows: IntArray | BoolArray) -> "Rows":
-        """Some of them."""
-        return Rows(self.V[rows], self.err[rows], self.seen[rows])
-
-    def join(self, other: "Rows") -> "Rows":
-        """These, then the others."""
-        return Rows(
-            np.vstack([self.V, other.V]),
-            np.append(self.err, other.err),
-            np.concatenate([self.seen, other.seen]),
-        )
 
     def refined(self, bends: Bends) -> "Rows":
         """Take in what more bends say, each of the row that its space holds best."""
@@ -174,7 +160,7 @@ def find_rows(bends: Bends, matching: Matching) -> Rows:
             continue
         same = np.flatnonzero(holds_row(bends, row[None], matching)[:, 0])
         row, error, seen = _best_row(P[same], err[same], row, np.empty((0, d1)))
-        found = found.join(Rows(row[None], np.array([error]), seen[None]))
+        found = found.joined(Rows(row[None], np.array([error]), seen[None]))
         free[holds_row(bends, row[None], matching)[:, 0]] = False
     return found
 

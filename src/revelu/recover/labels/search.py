@@ -186,7 +186,7 @@ class LabelSearch(Search):
             self.pool.add(seen.X)
             n = len(seen.X)
             P, Q, a = self.pool.segments(4 * n, last=n)
-            self.borders = self.borders.join(self.pool.between(P, Q, a, self._rtol))
+            self.borders = self.borders.joined(self.pool.between(P, Q, a, self._rtol))
             return self._go_on()
         except LimitReachedError as error:
             return self._ended(Why.LIMIT, str(error))
@@ -347,7 +347,7 @@ class LabelSearch(Search):
             # Too few points are like some of them: more around those.
             lonely = np.flatnonzero(columns.lonely)
             some = self.borders.take(self.rng.permutation(lonely)[: self.method.n_wrong])
-            self.borders = self.borders.join(self.pool.borders_near(some, 4, self._rtol))
+            self.borders = self.borders.joined(self.pool.borders_near(some, 4, self._rtol))
         if not found:
             self._look_at(rest)
             return None
@@ -380,14 +380,14 @@ class LabelSearch(Search):
         if not rough.any():
             return
         some, others = rows.take(rough), rows.take(~rough)
-        told = refined_rows(self.pool, some, tuning.precision, tuning.depth, some.join(others))
+        told = refined_rows(self.pool, some, tuning.precision, tuning.depth, some.joined(others))
         doubtful = told.err > tuning.effort.precise
         if doubtful.any():
             share, n = share_bent(self.pool, told.V[doubtful], tuning.precision, tuning.depth)
             kept = ~doubtful
             kept[doubtful] = (share > tuning.least_bent) | (n < tuning.depth.fewest)
             told = told.take(kept)
-        self.survey.rows = rows.take(~rough).join(told)
+        self.survey.rows = rows.take(~rough).joined(told)
 
     def _refined_rows(self) -> Rows:
         """Rows to more digits, before all weights are fitted to borders that they predict."""
@@ -456,7 +456,7 @@ class LabelSearch(Search):
         n = self.pool.n_first
         self.pool.draw(n, self.survey.farther)
         P, Q, a = self.pool.segments(n, last=n)
-        self.borders = self.borders.join(self.pool.between(P, Q, a, self._rtol))
+        self.borders = self.borders.joined(self.pool.between(P, Q, a, self._rtol))
 
     def _unsigned(self, columns: Columns) -> Candidate:
         """A network with a skip, of which labels do not tell that nothing is missing."""
@@ -477,11 +477,11 @@ class LabelSearch(Search):
         for _ in range(3):
             n = int(more * (len(self.pool.classes) - 1) * unknowns) + 30 - len(self.borders)
             if n > 0:
-                self.borders = self.borders.join(self.pool.borders(n, self._rtol))
+                self.borders = self.borders.joined(self.pool.borders(n, self._rtol))
             for c in self.pool.classes:
                 own = int(((self.borders.a == c) | (self.borders.b == c)).sum())
                 if (n := int(more * unknowns) - own) > 0:
-                    self.borders = self.borders.join(self.pool.borders(n, self._rtol, of=c))
+                    self.borders = self.borders.joined(self.pool.borders(n, self._rtol, of=c))
         # An end that lies on a border itself may be told otherwise when asked again.
         self.borders = self.borders.take(self.borders.a != self.borders.b)
 
@@ -489,8 +489,8 @@ class LabelSearch(Search):
         """Survey facets where points are farthest off, and anywhere."""
         worst = np.argsort(-rest)[: self.method.n_restarts]
         fresh = self.pool.borders(self.method.n_fresh, self._rtol)
-        self.survey.begin_at(self.borders.take(worst).join(fresh))
-        self.borders = self.borders.join(fresh)
+        self.survey.begin_at(self.borders.take(worst).joined(fresh))
+        self.borders = self.borders.joined(fresh)
 
     def _polished(self, columns: Columns, V: FloatArray) -> Candidate | None:
         """The candidate of these layers whose borders are there; None where some are not.
@@ -560,9 +560,9 @@ class LabelSearch(Search):
         found = self.pool.between(
             places[step, line], places[step + 1, line], labels[step, line], self._rtol
         )
-        self.borders = self.borders.join(found)
+        self.borders = self.borders.joined(found)
         near = self.pool.borders_near(wrong, 2, self._rtol)
-        self.borders = self.borders.join(near)
+        self.borders = self.borders.joined(near)
 
 
 _ONE_LABEL = (

@@ -182,7 +182,7 @@ class Survey:
 
     def _keep(self, facets: Facets, headings: FloatArray | None = None) -> None:
         """Take facets in; where a heading is given, the next walk there takes it."""
-        self.facets = self.facets.join(facets)
+        self.facets = self.facets.joined(facets)
         self.n_walked = np.append(self.n_walked, np.zeros(len(facets)))
         nowhere = np.full(facets.X.shape, np.nan)
         self.headings = np.vstack([self.headings, nowhere if headings is None else headings])
@@ -201,7 +201,7 @@ class Survey:
         inputs = scale * self.domain.draw(self.rng, (n, self.dim)) - self.facets.X[chosen]
         onward = self.headings[bound].copy()
         self.headings[bound] = np.nan
-        facets = facets.join(self.facets.take(bound)).join(self.facets.take(chosen))
+        facets = facets.joined(self.facets.take(bound)).joined(self.facets.take(chosen))
         U = inside(facets, np.vstack([U, onward, inputs]))
         then = np.vstack([then, onward, inputs])
         walks = walk(self.ask, facets, U, then, self.precision, self.pace)
@@ -215,7 +215,7 @@ class Survey:
         s = step_lengths(walks.facets.X, self.pace)
         walks = walks.take(np.isfinite(walks.bad) & (walks.bad + s < reach))
         ends = step_behind(self.ask, walks, self.precision, self.pace)
-        return ends if self.waiting is None else self.waiting.join(ends)
+        return ends if self.waiting is None else self.waiting.joined(ends)
 
     def _returns(self) -> tuple[Facets, FloatArray, FloatArray]:
         """Walks beside bends of unmatched neurons: facets, directions, and where to go then.
@@ -251,7 +251,7 @@ class Survey:
         left = np.ones(len(ends), bool)
         left[some] = False
         # What may be new comes first.
-        return ends.take(left & ~is_rough).join(ends.take(left & is_rough))
+        return ends.take(left & ~is_rough).joined(ends.take(left & is_rough))
 
     def _cross_seen(self, ends: Ends) -> Ends:
         """Cross the hyperplanes of neurons that one bend has shown; return the other ends."""
@@ -259,7 +259,7 @@ class Survey:
             self.ask, ends, self.unmatched, self.precision, self.pace, self.rng
         )
         self._keep(bends.behind, ends.walks.then[done])
-        self.unmatched = self.unmatched.join(bends)
+        self.unmatched = self.unmatched.joined(bends)
         left = np.ones(len(ends), bool)
         left[done] = False
         return ends.take(left)
@@ -271,13 +271,13 @@ class Survey:
         ends = ends.take(first)
         bends, rows = measure_behind(self.ask, ends, self.precision, self.pace, self.rng)
         self._keep(bends.behind, ends.walks.then[rows])
-        self.unmatched = self.unmatched.join(bends)
+        self.unmatched = self.unmatched.joined(bends)
 
     def _match(self) -> int:
         """Find neurons that bends have in common; return how many are new."""
         self._drop_known()
         found = find_rows(self.unmatched, self.matching)
-        self.rows = self.rows.join(found)
+        self.rows = self.rows.joined(found)
         self._drop_known()
         self.unmatched = distinct(self.unmatched, self.matching)
         return len(found)
