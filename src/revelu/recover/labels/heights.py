@@ -5,7 +5,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from revelu.numerics.bisection import bisect
+from revelu.numerics.bisection import find_changes
 from revelu.types import BoolArray, FloatArray, IntArray
 
 Ask: TypeAlias = Callable[[FloatArray], FloatArray]
@@ -20,7 +20,6 @@ def heights(
     half_width: FloatArray,
     atol: FloatArray,
     *,
-    widen: float = 4.0,
     max_widenings: int = 6,
 ) -> FloatArray:
     """Find where lines ``x + t e`` leave their classes.
@@ -34,8 +33,8 @@ def heights(
         How far from ``t = 0`` the border may be; one that is not there is sought farther out.
     atol : ndarray, shape (n,)
         How precisely heights are wanted.
-    widen, max_widenings : float, int
-        By what factor, and how often, a bracket that holds no border is made longer.
+    max_widenings : int
+        How often a bracket that holds no border is made longer.
 
     Returns
     -------
@@ -46,17 +45,4 @@ def heights(
     def is_inside(rows: IntArray, t: FloatArray) -> BoolArray:
         return np.asarray(ask(X[rows] + t[:, None] * E[rows]) == labels[rows])
 
-    lo, hi, width = -half_width, half_width.copy(), half_width.copy()
-    below = above = np.arange(len(X))
-    for _ in range(max_widenings):
-        if not len(below) + len(above):
-            break
-        rows = np.concatenate([below, above])
-        inside = is_inside(rows, np.concatenate([lo[below], hi[above]]))
-        # An end on the wrong side becomes the other end.
-        below, above = below[~inside[: len(below)]], above[inside[len(below) :]]
-        width *= widen
-        hi[below], lo[below] = lo[below], lo[below] - width[below]
-        lo[above], hi[above] = hi[above], hi[above] + width[above]
-    lo[below] = lo[above] = np.nan
-    return bisect(is_inside, lo, hi, atol)
+    return find_changes(is_inside, np.zeros(len(X)), half_width, atol, max_widenings=max_widenings)

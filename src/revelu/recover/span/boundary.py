@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from revelu.numerics.bisection import bisect
+from revelu.numerics.bisection import bisect, find_changes
 from revelu.oracle import Oracle
 from revelu.types import BoolArray, FloatArray, IntArray
 
@@ -47,12 +47,16 @@ class Border:
         Unit vector that leads out of the class.
     label : float
         The class.
+    first_halvings : int
+        Halvings before the ends of brackets are asked: what is known of a border tells its height
+        so well that most brackets hold it, and few of their ends are then still unasked.
     """
 
     oracle: Oracle
     x: FloatArray
     e: FloatArray
     label: float
+    first_halvings: int = 3
 
     def is_inside(self, offsets: FloatArray, t: FloatArray) -> BoolArray:
         """Whether ``x + offsets + t e``, (m, d) and (m,), are in the class; one round."""
@@ -64,10 +68,6 @@ class Border:
         centres: FloatArray,
         half_width: float,
         atol: float,
-        *,
-        widen: float = 4.0,
-        max_widenings: int = 6,
-        first_halvings: int = 3,
     ) -> FloatArray:
         """Heights of the border beside the place, all bisected together.
 
@@ -80,44 +80,19 @@ class Border:
             How far off they may be; a border that is not there is sought farther out.
         atol : float
             How precisely they are wanted.
-        widen, max_widenings : float, int
-            By what factor, and how often, a bracket that holds no border is made longer.
-        first_halvings : int
-            Halvings before the ends of brackets are asked: most brackets hold a border, and
-            few of their ends are then still unasked.
 
         Returns
         -------
         ndarray, shape (m,)
             NaN where no border was found.
         """
-        centres = np.where(np.isnan(centres), 0.0, centres)
-        lo, hi = centres - half_width, centres + half_width
-        # An end that a few halvings have moved was asked; the other ends are asked now.
-        open_below, open_above = np.ones(len(lo), bool), np.ones(len(lo), bool)
-        for _ in range(first_halvings):
-            middle = (lo + hi) / 2.0
-            inside = self.is_inside(offsets, middle)
-            lo, hi = np.where(inside, middle, lo), np.where(inside, hi, middle)
-            open_below &= ~inside
-            open_above &= inside
-        width = half_width
-        for attempt in range(max_widenings):
-            below, above = np.flatnonzero(open_below), np.flatnonzero(open_above)
-            asked = np.concatenate([below, above])
-            if not len(asked):
-                break
-            inside = self.is_inside(offsets[asked], np.concatenate([lo[below], hi[above]]))
-            # An end on the wrong side becomes the other end.
-            below, above = below[~inside[: len(below)]], above[inside[len(below) :]]
-            width *= widen
-            hi[below], lo[below] = lo[below], lo[below] - width
-            lo[above], hi[above] = hi[above], hi[above] + width
-            open_below[:], open_above[:] = False, False
-            open_below[below], open_above[above] = True, True
-            if attempt == max_widenings - 1:
-                lo[below] = lo[above] = np.nan
-        return bisect(lambda rows, t: self.is_inside(offsets[rows], t), lo, hi, atol)
+        return find_changes(
+            lambda rows, t: self.is_inside(offsets[rows], t),
+            np.where(np.isnan(centres), 0.0, centres),
+            half_width,
+            atol,
+            first_halvings=self.first_halvings,
+        )
 
     def passes_through(self, offsets: FloatArray, t: FloatArray, atol: float) -> BoolArray:
         """Whether the heights beside the place are ``t (m,)`` to within ``atol``, shape (m,)."""
