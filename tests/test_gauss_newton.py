@@ -264,3 +264,10 @@ class CountedProducts:
 
     def in_single(self):
         return self
+
+
+@pytest.mark.parametrize("ratio", [1.5, 4.0, 20.0])
+def test_iterations_follow_the_condition_of_a_random_matrix(ratio):
+    p = 200
+    A = np.random.default_rng(71).standard_normal((int(ratio * p), p))
+    np.testing.assert_allclose(Iterative.as_random(ratio) / 15.0, np.linalg.cond(A), rtol=0.15)

@@ -398,6 +398,25 @@ class Iterative:
     flat: float = 0.0
     white: bool = False
 
+    @staticmethod
+    def as_random(equations_a_parameter: float, per_condition: float = 15.0) -> int:
+        """Return how many iterations a matrix takes that is not far from a random one.
+
+        LSMR needs them in proportion to the condition number, which of ``r`` equations a parameter
+        is ``(1 + 1/sqrt r) / (1 - 1/sqrt r)`` (Marchenko and Pastur 1967).
+
+        Parameters
+        ----------
+        equations_a_parameter : float
+            More than 1.
+        per_condition : float
+            Iterations for each unit of the condition number: the error falls by
+            ``(c - 1) / (c + 1)`` in each, hence by ``exp(-2 * 15)`` in all, below rounding.
+        """
+        root = np.sqrt(equations_a_parameter)
+        condition = (1.0 + 1.0 / root) / (1.0 - 1.0 / root)
+        return int(np.ceil(per_condition * condition))
+
     def __call__(self, derivative: Derivative, residual: FloatArray) -> Step:
         """Return the step as a function of the damping."""
         coordinates = derivative.coordinates(white=self.white)

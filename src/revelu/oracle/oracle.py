@@ -506,8 +506,8 @@ class Oracle:
         In a box they are those whose inputs are numbers of float32; none leaves it.
         """
         if self.box is None:
-            return np.asarray(X.astype(np.float32).astype(np.float64))
-        inputs = self._placed(X).astype(np.float32).astype(np.float64)
+            return nearest_float32(X)
+        inputs = nearest_float32(self._placed(X))
         if self.domain is None:
             return np.clip(inputs, *self.box)
         inputs = np.where(self.domain.is_held, self.domain.center, inputs)

@@ -83,8 +83,8 @@ def gradient_span(
 
 def _gradient(oracle: Oracle, x: FloatArray, h: float) -> FloatArray:
     """Take the gradient of each output by forward differences, shape (k, d)."""
-    start = _as_float32(x)
-    steps = np.diag(_as_float32(x + h * np.eye(len(x)))) - start
+    start = oracle.in_float32(x)
+    steps = np.diag(oracle.in_float32(x + h * np.eye(len(x)))) - start
     return Stencil(start, np.eye(len(x)), steps).measure(oracle).values.T
 
 
@@ -113,11 +113,6 @@ def _missing(
 def _changes(oracle: Oracle, X: FloatArray, Z: FloatArray) -> FloatArray:
     """How far answers are apart, shape (n, k); saturated ones say nothing, hence 0."""
     with oracle.round():
-        Y, Y_other = oracle(_as_float32(X)), oracle(_as_float32(Z))
+        Y, Y_other = oracle(oracle.in_float32(X)), oracle(oracle.in_float32(Z))
     answered = np.isfinite(Y) & np.isfinite(Y_other)
     return np.abs(np.subtract(Y, Y_other, out=np.zeros_like(Y), where=answered))
-
-
-def _as_float32(X: FloatArray) -> FloatArray:
-    """Queries that a float32 target is asked exactly."""
-    return X.astype(np.float32).astype(np.float64)

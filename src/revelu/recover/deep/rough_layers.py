@@ -496,9 +496,7 @@ class RoughLayersSearch(Search):
 
     def _fitted(self, network: Network, samples: Samples, *, is_first: bool = False) -> Network:
         """Fit all layers; iterations hardly move the weights of rare neurons."""
-        root = np.sqrt(max(samples.n_equations / network.n_parameters, 1.2))
-        # As many iterations as the condition of a random matrix asks for.
-        n = int(np.ceil(15.0 * (1.0 + 1.0 / root) / (1.0 - 1.0 / root)))
+        n = Iterative.as_random(max(samples.n_equations / network.n_parameters, 1.2))
         iterations = Iterative(n, rtol=1e-3, white=True)
         solver = Automatic(iterations, self.how.most_dense, self.how.most_work)
         first, later = self.how.max_joint_steps
@@ -630,7 +628,7 @@ class RoughLayersSearch(Search):
         if n > len(Z):
             spreads = self.rng.choice(self.how.spreads, n - len(Z))[:, None]
             more = spreads * self.rng.standard_normal((n - len(Z), space.dim))
-            X = space.points(more).astype(np.float32).astype(np.float64)
+            X = self.oracle.in_float32(space.points(more))
             self.below = np.vstack([Z, space.coordinates(X)]), np.vstack([Y, self.oracle(X)])
         return self.below
 
@@ -646,7 +644,7 @@ class RoughLayersSearch(Search):
 
     def _ask(self, X: FloatArray, *, near: bool = False) -> None:
         """Ask what a float32 target is asked exactly; ``near`` where a network was wrong."""
-        X = X.astype(np.float32).astype(np.float64)
+        X = self.oracle.in_float32(X)
         Y = self.oracle(X)
         answered = np.isfinite(Y).all(axis=1)
         self.X, self.Y = np.vstack([self.X, X[answered]]), np.vstack([self.Y, Y[answered]])

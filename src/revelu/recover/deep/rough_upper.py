@@ -278,7 +278,7 @@ class RoughUpper:
         if n <= 0:
             return samples
         X = rng.choice([1.0, 1.5], n)[:, None] * rng.standard_normal((n, oracle.dim_in))
-        X = X.astype(np.float32).astype(np.float64)
+        X = oracle.in_float32(X)
         Y = oracle(X)
         return samples.joined(Samples(X, Y, noise.sigma_at(X, Y)))
 

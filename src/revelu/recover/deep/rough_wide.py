@@ -497,7 +497,7 @@ class RoughWideSearch(RoughLayersSearch):
 
     def _see(self, X: FloatArray) -> None:
         """Look at answers, at inputs that float32 holds exactly."""
-        X = X.astype(np.float32).astype(np.float64)
+        X = self.oracle.in_float32(X)
         Y = self.oracle(X)
         self.seen = self.seen.joined(Samples(X, Y, self._sigma(X, Y)))
 

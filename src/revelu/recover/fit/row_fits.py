@@ -154,9 +154,7 @@ class RowFits:
 
     def by_full_steps(self, network: Network, samples: Samples) -> Fit:
         """Fit by whole steps, from a network that errs by hundredths or has a few rows wrong."""
-        root = np.sqrt(max(samples.n_equations / degrees_of_freedom(network), 1.2))
-        # As many iterations as the condition of a random matrix asks for.
-        n = int(np.ceil(15.0 * (1.0 + 1.0 / root) / (1.0 - 1.0 / root)))
+        n = Iterative.as_random(max(samples.n_equations / degrees_of_freedom(network), 1.2))
         iterations = Iterative(n, rtol=1e-3, flat=self.flat, white=True)
         solver = Automatic(iterations, self.most_dense, self.most_work)
         stop = Stop(15, patience=5, goal=2.0)

@@ -92,10 +92,8 @@ def refine(network: Network, samples: Samples, *, max_steps: int = 40, flat: flo
     flat : float
         Iterations end at a gradient this small, relative to what noise leaves.
     """
-    # LSMR needs iterations in proportion to the condition number, which for a random matrix of
-    # r equations a parameter is (1 + 1/sqrt r) / (1 - 1/sqrt r); this one is not far from random.
-    root = np.sqrt(max(samples.n_equations / degrees_of_freedom(network), 1.5))
-    iterations = int(np.ceil(15.0 * (1.0 + 1.0 / root) / (1.0 - 1.0 / root)))
+    ratio = max(samples.n_equations / degrees_of_freedom(network), 1.5)
+    iterations = Iterative.as_random(ratio)
     solver = Automatic(Iterative(iterations, flat=flat, white=True))
     # Steps by iterations take long, and so the last of those that gain nothing is not taken.
     is_dense = solver.is_dense(samples.n_equations, network.n_parameters)

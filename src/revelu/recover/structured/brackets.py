@@ -185,7 +185,7 @@ class Brackets:
         if self.noise.is_exact:
             return moves
         x0 = self.seen.x0
-        return np.asarray((x0 + moves).astype(np.float32).astype(np.float64) - x0)
+        return np.asarray(self.oracle.in_float32(x0 + moves) - x0)
 
 
 def _irregular(n: int) -> FloatArray:
