@@ -1,6 +1,5 @@
 """A box that queries must stay in, bounded or not: chords and inward derivatives."""
 
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,6 +8,7 @@ from revelu.errors import SaturatedError
 from revelu.numerics.confidence import SIGMAS
 from revelu.probe.gradient import Stencil
 from revelu.probe.line import Ask, Askable, Line
+from revelu.probe.view import View
 from revelu.types import FloatArray
 
 
@@ -53,20 +53,16 @@ class Box:
         return np.where(above >= below, 1.0, -1.0) * np.minimum(h, room / 2.0)
 
 
-class Confined:
+class Confined(View):
     """A target in a box; queries that rounding took out of it are moved back."""
 
     def __init__(self, target: Askable, box: Box) -> None:
-        self.target, self.box = target, box
-        self.dim_in = target.dim_in
+        super().__init__(target, target.dim_in)
+        self.box = box
 
-    def __call__(self, X: FloatArray) -> FloatArray:
-        """Ask one round, (n, d) -> (n, k)."""
-        return self.target(self.box.clip(X))
-
-    def round(self) -> AbstractContextManager[None]:
-        """Count the calls made inside as one round."""
-        return self.target.round()
+    def inputs(self, Z: FloatArray) -> FloatArray:
+        """Return queries in the box, (n, d) -> (n, d)."""
+        return self.box.clip(Z)
 
 
 def segment(start: FloatArray, end: FloatArray) -> tuple[Line, tuple[float, float]]:

@@ -10,7 +10,7 @@ uniform in ``theta``.
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from revelu.types import FloatArray
 Ask = Callable[[FloatArray], FloatArray]
 
 
+@runtime_checkable
 class Askable(Protocol):
     """An oracle, or its residual."""
 

@@ -1,23 +1,22 @@
 """A target minus a known network."""
 
-from contextlib import AbstractContextManager
-
 from revelu.network import Network
 from revelu.probe.line import Askable
+from revelu.probe.view import View
 from revelu.types import FloatArray
 
 
-class Residual:
+class Residual(View):
     """The function ``oracle(X) - network(X)``; a query of it is one of the oracle."""
 
     def __init__(self, oracle: Askable, network: Network) -> None:
-        self.oracle, self.network = oracle, network
-        self.dim_in = oracle.dim_in
+        super().__init__(oracle, oracle.dim_in)
+        self.network = network
+
+    def inputs(self, Z: FloatArray) -> FloatArray:
+        """Return them as they are, (n, d) -> (n, d)."""
+        return Z
 
     def __call__(self, X: FloatArray) -> FloatArray:
         """Ask one round, (n, d) -> (n, k)."""
-        return self.oracle(X) - self.network(X)
-
-    def round(self) -> AbstractContextManager[None]:
-        """Count the calls made inside as one round."""
-        return self.oracle.round()
+        return self.target(X) - self.network(X)

@@ -1,7 +1,7 @@
 """A box in coordinates in which it is a cube around 0, where inputs vary as methods are used to."""
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -9,11 +9,12 @@ from revelu.network import Network
 from revelu.numerics.links import Link
 from revelu.oracle import Oracle
 from revelu.probe.box import Box
+from revelu.probe.view import View
 from revelu.recover.method import Layer
 from revelu.types import FloatArray
 
 
-class OracleInBox:
+class OracleInBox(View):
     """An oracle in coordinates in which its box is ``|u| <= bound``.
 
     Questions outside are not asked: their answers are NaN.
@@ -25,10 +26,11 @@ class OracleInBox:
     """
 
     def __init__(self, oracle: Oracle, bound: float) -> None:
+        super().__init__(oracle, oracle.dim_in)
         lo, hi = oracle.box or (-bound, bound)
         self.oracle, self.bound = oracle, bound
         self.box = Box.cube(lo, hi, oracle.dim_in)
-        self.dim_in, self.dim_out = oracle.dim_in, 0
+        self.dim_out = 0
         self.centre, self.scale = (lo + hi) / 2.0, (hi - lo) / (2.0 * bound)
 
     @property
@@ -41,9 +43,9 @@ class OracleInBox:
         """What is applied to the target's answers."""
         return self.oracle.link
 
-    def round(self) -> AbstractContextManager[None]:
-        """Count the calls made inside as one round."""
-        return self.oracle.round()
+    def inputs(self, Z: FloatArray) -> FloatArray:
+        """Return where the oracle is asked, in its box whatever rounding does, (n, d) -> (n, d)."""
+        return self.box.clip(self.centre + self.scale * Z)
 
     @contextmanager
     def as_answered(self) -> Iterator[None]:
@@ -63,8 +65,7 @@ class OracleInBox:
     def __call__(self, X: FloatArray) -> FloatArray:
         """Ask those inside."""
         inside = np.abs(X).max(axis=1, initial=0.0) <= self.bound
-        asked_at = self.box.clip(self.centre + self.scale * X[inside])
-        asked = self.oracle(asked_at) if len(asked_at) else np.empty((0, self.dim_out))
+        asked = super().__call__(X[inside]) if inside.any() else np.empty((0, self.dim_out))
         self.dim_out = asked.shape[1]
         Y = np.full((len(X), self.dim_out), np.nan)
         Y[inside] = asked
@@ -72,8 +73,8 @@ class OracleInBox:
 
     def in_float32(self, U: FloatArray) -> FloatArray:
         """The nearest coordinates that stand for float32 numbers, which a target need not round."""
-        X = self.box.clip(self.centre + self.scale * U)
-        return np.clip(self.coordinates(self.oracle.in_float32(X)), -self.bound, self.bound)
+        X = self.oracle.in_float32(self.inputs(U))
+        return np.clip(self.coordinates(X), -self.bound, self.bound)
 
     def coordinates(self, X: FloatArray) -> FloatArray:
         """The coordinates of inputs, shape (n, d)."""

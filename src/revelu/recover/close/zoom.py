@@ -7,7 +7,6 @@ separates what can be separated at all.  A line of half-length ``T`` tells kinks
 are ``sqrt(nu T)`` from each other, so that the view is narrowed until they fill it.
 """
 
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -19,17 +18,18 @@ from revelu.oracle import NoiseFloor
 from revelu.probe.kinks import find_kinks
 from revelu.probe.line import Askable, Line
 from revelu.probe.scan import LineScan
+from revelu.probe.view import View
 from revelu.recover.close.coarsening import coarsen
 from revelu.recover.shallow.line_neurons import peel
 from revelu.types import FloatArray
 
 
-@dataclass
-class Rescaled:
+class Rescaled(View):
     """A target in the coordinates ``y`` of ``x = p + S y``, less its value at ``p``.
 
-    Attributes
+    Parameters
     ----------
+    target : Askable
     p : ndarray, shape (d,)
     n : ndarray, shape (d,)
         Unit normal.
@@ -37,32 +37,27 @@ class Rescaled:
         What ``S`` multiplies by in the direction of ``n``, and orthogonal to it.
     """
 
-    target: Askable
-    p: FloatArray
-    n: FloatArray
-    across: float
-    along: float
-    dim_in: int = field(init=False)
-    base: FloatArray = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.dim_in = len(self.p)
+    def __init__(
+        self, target: Askable, p: FloatArray, n: FloatArray, across: float, along: float
+    ) -> None:
+        super().__init__(target, len(p))
+        self.p, self.n, self.across, self.along = p, n, across, along
         # What does not vary here would only hide the digits of what does.
         self.base = np.zeros(1)
         self.base = self(np.zeros((1, self.dim_in)))[0]
 
+    def inputs(self, Z: FloatArray) -> FloatArray:
+        """Return where the target is asked, (n, d) -> (n, d)."""
+        t = Z @ self.n
+        rest = Z - np.outer(t, self.n)
+        return self.p + self.along * rest + np.outer(self.across * t, self.n)
+
     def __call__(self, X: FloatArray) -> FloatArray:
         """Ask one round, (n, d) -> (n, k); raises SaturatedError where nothing is said."""
-        t = X @ self.n
-        rest = X - np.outer(t, self.n)
-        Y = self.target(self.p + self.along * rest + np.outer(self.across * t, self.n))
+        Y = super().__call__(X)
         if not np.isfinite(Y).all():
             raise SaturatedError("the target is saturated beside a hyperplane")
         return Y - self.base
-
-    def round(self) -> AbstractContextManager[None]:
-        """Count the calls made inside as one round."""
-        return self.target.round()
 
     def restored(self, network: Network) -> Network:
         """The neurons of a network in ``y``, as neurons in ``x`` that are on beyond ``p``."""
@@ -76,7 +71,7 @@ class Rescaled:
 
 
 @dataclass
-class View:
+class Zoomed:
     """What a line across the hyperplanes shows in rescaled coordinates.
 
     Attributes
@@ -169,7 +164,7 @@ class Zoom:
         half_length: float,
         room: float,
         rng: np.random.Generator,
-    ) -> View | None:
+    ) -> Zoomed | None:
         """Look at the neurons whose hyperplanes pass ``p`` within a distance, side by side.
 
         Parameters
@@ -187,7 +182,7 @@ class Zoom:
 
         Returns
         -------
-        View or None
+        Zoomed or None
             As narrow as the kinks found; None where the line was not understood.
         """
         view = None
@@ -201,7 +196,7 @@ class Zoom:
                 return None
             if not scan.complete:
                 return None
-            view = View(self, rescaled, scan.without_faint_kinks(self.faint_slope(scan)), nu)
+            view = Zoomed(self, rescaled, scan.without_faint_kinks(self.faint_slope(scan)), nu)
             if not len(view.scan.kinks):
                 return view
             if view.is_one_neuron:

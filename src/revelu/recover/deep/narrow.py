@@ -9,7 +9,6 @@ Beyond the paper: any number of outputs, and a last fit of all layers together.
 """
 
 import logging
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -18,6 +17,7 @@ from revelu.errors import LimitReachedError, SaturatedError
 from revelu.network import Network
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.probe.box import Box
+from revelu.probe.view import AboveLayer
 from revelu.recover.deep.first_layer import FirstLayer, FirstLayerSearch
 from revelu.recover.deep.narrow_in_box import InBox, LayersSearch
 from revelu.recover.deep.rough_wide import RoughWide, RoughWideSearch
@@ -35,40 +35,6 @@ from revelu.types import FloatArray
 log = logging.getLogger(__name__)
 
 
-class TopLayers:
-    """What lies above a known first layer, as a function of what that one puts out.
-
-    A point ``h >= 0`` is asked at ``x = W^+ (h - b)``, of all inputs the shortest that
-    give it (DG21, section 3.5.4).
-
-    Parameters
-    ----------
-    oracle : Oracle
-    first : FirstLayer
-    """
-
-    def __init__(self, oracle: Oracle, first: FirstLayer) -> None:
-        self.oracle, self.first = oracle, first
-        self.inverse = np.linalg.pinv(first.W)
-        self.dim_in = len(first.W)
-
-    def __call__(self, X: FloatArray) -> FloatArray:
-        """Ask one round, (n, d1) -> (n, k)."""
-        return self.oracle(self.inputs(X))
-
-    def round(self) -> AbstractContextManager[None]:
-        """Count the calls made inside as one round."""
-        return self.oracle.round()
-
-    def inputs(self, H: FloatArray) -> FloatArray:
-        """Return inputs that the first layer takes to ``H``, shape (n, d)."""
-        return np.asarray((H - self.first.b) @ self.inverse.T)
-
-    def hidden(self, X: FloatArray) -> FloatArray:
-        """Return what the first layer makes of inputs, shape (n, d1)."""
-        return np.asarray(np.maximum(X @ self.first.W.T + self.first.b, 0.0))
-
-
 @dataclass
 class LayeredSearch(Search):
     """Two known layers of neurons, which grow where fresh answers disagree.
@@ -76,7 +42,7 @@ class LayeredSearch(Search):
     Attributes
     ----------
     first : FirstLayer, optional
-    top : TopLayers
+    top : AboveLayer
     upper : RestrictedSearch
         The upper layer's, on the positive orthant.
     block : (X, Y), optional
@@ -87,7 +53,7 @@ class LayeredSearch(Search):
 
     method: "TwoHidden"
     first: FirstLayer | None = field(default=None, init=False)
-    top: TopLayers = field(init=False)
+    top: AboveLayer = field(init=False)
     upper: RestrictedSearch = field(init=False)
     block: tuple[FloatArray, FloatArray] | None = field(default=None, init=False)
     affine: Search | None = field(default=None, init=False)
@@ -129,7 +95,7 @@ class LayeredSearch(Search):
             obstacle = self._obstacle(self.first)
             if obstacle:
                 return self._nothing(Why.UNRESOLVED, obstacle)
-            self.top = TopLayers(self.oracle, self.first)
+            self.top = AboveLayer(self.oracle, self.first.W, self.first.b)
             self.upper = self._settled()
         except (LimitReachedError, SaturatedError) as error:
             return self._nothing(Why.of(error), str(error))
@@ -183,14 +149,10 @@ class LayeredSearch(Search):
         box = Box(np.zeros(top.dim_in), np.full(top.dim_in, np.inf))
         for _ in range(self.method.max_bases):
             X = self.rng.standard_normal((1, d))
-            base = np.abs(X @ top.first.W.T + top.first.b)[0]
-            # The inverse makes longer inputs of it, and their answers err by more.
-            stretch = np.linalg.norm(top.inputs(base[None])) / np.sqrt(d)
-            stretched = replace(self.noise, nu=self.noise.nu * max(float(stretch), 1.0))
+            base = np.abs(X @ top.W.T + top.b)[0]
+            noise = top.noise(self.noise, base[None])
             try:
-                return RestrictedSearch(
-                    top, box, stretched, self.rng, base, rough=self.method.rough
-                )
+                return RestrictedSearch(top, box, noise, self.rng, base, rough=self.method.rough)
             except SaturatedError:
                 continue
         raise SaturatedError(
@@ -237,7 +199,7 @@ class LayeredSearch(Search):
         network, notes = self._network()
         if explained:
             return self._candidate(Why.EXPLAINED, self._polished(network), notes)
-        upper, first = self.upper, self.top.first
+        upper, first = self.upper, self.first
         obstacles = [
             (
                 f"a first layer of {self.top.dim_in} neurons was found; what lies above it is not "
@@ -251,7 +213,7 @@ class LayeredSearch(Search):
                 "layer end or bend: the network is deeper, or has more first-layer neurons than "
                 "inputs"
             )
-        elif first.n_missing:
+        elif first is not None and first.n_missing:
             n = first.n_missing
             directions = "1 more direction" if n == 1 else f"{n} more directions"
             obstacles.append(
@@ -266,12 +228,12 @@ class LayeredSearch(Search):
     def _network(self) -> tuple[Network, list[str]]:
         """Both layers, the upper one's signs resolved where that can be done."""
         upper, notes = resolve_signs(self.upper.network, self.noise.half_digits)
-        first = self.top.first
+        W, b = self.top.W, self.top.b
         if not len(upper.weights[0]) and upper.skip is not None:
             # Nothing bends above the first layer: it is the only one.
             V, c = upper.skip
-            return Network([first.W, V], [first.b, c + upper.biases[-1]]), []
-        network = Network([first.W, *upper.weights], [first.b, *upper.biases], skip=upper.skip)
+            return Network([W, V], [b, c + upper.biases[-1]]), []
+        network = Network([W, *upper.weights], [b, *upper.biases], skip=upper.skip)
         return network, notes
 
     def _holds_block(self) -> bool:

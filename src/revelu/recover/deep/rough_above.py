@@ -17,39 +17,11 @@ from revelu.oracle import NoiseFloor
 from revelu.probe.box import segment
 from revelu.probe.line import Ask, Line
 from revelu.probe.region import Orthant
+from revelu.probe.view import AboveLayer
 from revelu.recover.deep.rough_rows import RoughRows, unit
 from revelu.recover.rows import Rows
-from revelu.types import FloatArray
 
 log = logging.getLogger(__name__)
-
-
-class AboveFirst:
-    """What lies above a first layer, as a function of what that puts out.
-
-    Parameters
-    ----------
-    ask : callable, (n, d) -> (n, k)
-    first : Rows
-        Independent, each as its neuron turns on.
-    """
-
-    def __init__(self, ask: Ask, first: Rows) -> None:
-        self.ask, self.first = ask, first
-        self.inverse = np.linalg.pinv(first.W)
-
-    def __call__(self, H: FloatArray) -> FloatArray:
-        """Ask one round, (n, d1) -> (n, k)."""
-        return self.ask(self.inputs(H))
-
-    def inputs(self, H: FloatArray) -> FloatArray:
-        """Inputs at which the first layer puts that out, (n, d1) -> (n, d)."""
-        return np.asarray((H - self.first.b) @ self.inverse.T)
-
-    def noise(self, noise: NoiseFloor, H: FloatArray) -> NoiseFloor:
-        """The noise floor of what is asked so: longer inputs err by more."""
-        stretch = np.median(noise.growth(self.inputs(H)) / noise.growth(H))
-        return replace(noise, nu=noise.nu * max(float(stretch), 1.0))
 
 
 def _in_orthant() -> RoughRows:
@@ -178,7 +150,7 @@ class RoughAbove:
 
     def _above(
         self, ask: Ask, noise: NoiseFloor, first: Rows, rng: np.random.Generator
-    ) -> tuple[AboveFirst, NoiseFloor]:
-        above = AboveFirst(ask, first)
+    ) -> tuple[AboveLayer, NoiseFloor]:
+        above = AboveLayer(ask, first.W, first.b)
         region = self.rows.crossings.region
         return above, above.noise(noise, region.points(rng, self.rows.n_pairs, len(first)))

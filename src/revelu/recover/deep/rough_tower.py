@@ -14,7 +14,7 @@ from revelu.errors import LimitReachedError, SaturatedError
 from revelu.network import Network, add_networks
 from revelu.numerics.gauss_newton import Stop
 from revelu.numerics.interruption import interruptible
-from revelu.recover.deep.rough_above import AboveFirst
+from revelu.probe.view import AboveLayer
 from revelu.recover.deep.rough_layers import RoughLayers, RoughLayersSearch
 from revelu.recover.method import Candidate, Why
 from revelu.recover.refine.network_fit import Fit, Samples, fit
@@ -111,7 +111,7 @@ class RoughTowerSearch(RoughLayersSearch):
 
     def _turned_above(self, second: Rows) -> Rows:
         """Rows of the second layer as their neurons turn on; both ways where that does not show."""
-        above = AboveFirst(self._answers, self.first)
+        above = AboveLayer(self._answers, self.first.W, self.first.b)
         signs = self.how.above.rows.signs(above, self.noise, second, self.rng)
         log.info("%d rows of the second layer, %d unsigned", len(second), (signs == 0).sum())
         back = second.take(signs == 0)

@@ -16,6 +16,7 @@ import numpy as np
 from revelu.errors import LimitReachedError
 from revelu.network import Network
 from revelu.oracle import Oracle
+from revelu.probe.view import AboveLayer
 from revelu.recover.labels.borders import Pool
 from revelu.recover.labels.domain import Orthant
 from revelu.recover.labels.facets import Precision
@@ -102,13 +103,8 @@ class TwoLayers:
         """Search for what reads the outputs of the first layer."""
         if self.V is None:  # pragma: no cover - the caller has looked
             raise TypeError
-        W, b = self.V[:, :-1], self.V[:, -1]
-        inverse = np.linalg.pinv(W)
-
-        def ask(H: FloatArray) -> FloatArray:
-            return self.oracle((H - b) @ inverse.T)
-
-        oracle = Oracle(ask, len(W), batch_rows=sys.maxsize)
+        above = AboveLayer(self.oracle, self.V[:, :-1], self.V[:, -1])
+        oracle = Oracle(above, above.dim_in, batch_rows=sys.maxsize)
         self.orthant = Orthant(self.V, self.depth.margin)
         self.above = self.begin(oracle, self.orthant)
         # Classes that inputs have are to be seen here, too.
