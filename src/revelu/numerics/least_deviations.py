@@ -1,13 +1,13 @@
 """Least absolute deviations: exact where more than half of the equations are.
 
-Iteratively reweighted least squares with weights ``1 / (|r| + delta)``; what fits to rounding
-is then solved once more, alone.
+What fits to rounding is solved once more, alone.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 
+from revelu.numerics.reweighting import LeastDeviations, reweighted
 from revelu.types import BoolArray, FloatArray
 
 
@@ -60,15 +60,8 @@ def least_deviations(
     """
     m, p = A.shape
     scale = max(float(np.abs(b).max(initial=0.0)), np.finfo(np.float64).tiny)
-    x = np.linalg.lstsq(A, b, rcond=None)[0]
-    for _ in range(max_steps):
-        r = np.abs(A @ x - b)
-        # A delta below the median residual weighs down the outliers only.
-        delta = max(0.3 * float(np.median(r)), rounding * scale)
-        root = 1.0 / np.sqrt(r + delta)
-        x = np.linalg.lstsq(A * root[:, None], b * root, rcond=None)[0]
-        if np.median(r) <= rounding * scale:
-            break
+    loss = LeastDeviations(rounding * scale)
+    x = reweighted(A, b, loss, max_steps + 1, enough=rounding * scale)
     exact = np.abs(A @ x - b) <= exact_rtol * scale
     is_exact = int(exact.sum()) >= n_spare + p + p // 2 and bool(
         np.linalg.matrix_rank(A[exact]) == p

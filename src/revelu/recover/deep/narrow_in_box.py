@@ -16,6 +16,7 @@ import numpy as np
 from revelu.errors import CurvedError, LimitReachedError, SaturatedError
 from revelu.network import Network
 from revelu.numerics.interruption import interruptible
+from revelu.numerics.reweighting import LeastDeviations, reweighted
 from revelu.oracle import Oracle
 from revelu.recover.deep.answers import Answers, Judging
 from revelu.recover.deep.first_in_box import FirstInBox
@@ -207,7 +208,9 @@ class LayersSearch(Search):
         (W, b), unit = upper.first, self.noise.unit
         H, sums = upper.sums(answers.X)
         rest = answers.Y / unit - np.maximum(sums, 0.0) @ upper.A
-        S = self._robust(np.column_stack([H, np.ones(len(H))]), rest) * unit
+        F = np.column_stack([H, np.ones(len(H))])
+        loss = LeastDeviations(self.noise.relative)
+        S = reweighted(F, rest, loss, self.how.robust_steps) * unit
         skip = S[:-1].T, np.zeros(len(unit))
         held = Network([upper.V, (upper.A * unit).T], [upper.c, S[-1]], skip)
         errors = np.where(self.noise.errors > 0.0, self.noise.errors, 1.0)
@@ -215,17 +218,6 @@ class LayersSearch(Search):
         return answers.best(
             [Network([W, *n.weights], [b, *n.biases], n.skip) for n in (fitted, held)]
         )
-
-    def _robust(self, F: FloatArray, Y: FloatArray) -> FloatArray:
-        """Solve ``F S = Y`` where most rows can be, by least sums of their rests' norms."""
-        weights = np.ones((len(F), 1))
-        for _ in range(self.how.robust_steps):
-            S = np.linalg.lstsq(F * weights, Y * weights, rcond=None)[0]
-            left = np.linalg.norm(Y - F @ S, axis=1, keepdims=True)
-            # Below the median of what is left only rows that stand out are weighed down.
-            delta = max(0.3 * float(np.median(left)), self.noise.relative)
-            weights = 1.0 / np.sqrt(left + delta)
-        return np.asarray(S)
 
     def _candidate(self, why: Why, *obstacles: str) -> Candidate:
         network = self.network

@@ -14,6 +14,7 @@ import scipy.optimize
 
 from revelu.network import Network
 from revelu.numerics.records import Records
+from revelu.numerics.reweighting import LeastDeviations
 from revelu.recover.deep.estimate import Estimate
 from revelu.types import BoolArray, FloatArray, IntArray
 
@@ -289,11 +290,12 @@ def robust_solution(F: FloatArray, y: FloatArray, noise: float, *, n_steps: int 
     that decides where the equations do not.
     """
     x = np.zeros(F.shape[1])
+    loss, left = LeastDeviations(noise), np.zeros(len(y))
     delta = max(float(np.median(np.abs(y))), noise)
     for i in range(n_steps):
-        left = np.abs(F @ x - y) * (i > 0)
         if i:
-            delta = max(0.3 * float(np.median(left)), noise)
+            left = np.abs(F @ x - y)
+            delta = loss.scale(left)
         x = _nearly_likeliest(F, y, 1.0 / np.sqrt(left + delta), noise / np.sqrt(delta))
     left = np.abs(F @ x - y)
     usual = left <= 10.0 * max(float(np.median(left)), noise)

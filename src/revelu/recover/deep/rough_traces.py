@@ -217,11 +217,10 @@ class RoughTraces:
         left = np.abs(samples.residual(network))
         for _ in range(self.n_fits):
             before = float(np.median(left))
-            typical = self.beyond * np.median(left, axis=0)
-            sigma = samples.sigma * np.hypot(1.0, left / np.maximum(typical, 1.0))
+            typical = np.maximum(self.beyond * np.median(left, axis=0), 1.0)
             network = fit_top(
                 network,
-                Samples(samples.X, samples.Y, sigma),
+                samples.forgiving(left, typical),
                 Stop(self.n_steps),
                 solver=Anchored(self.length),
                 damping=self.damping,

@@ -286,7 +286,7 @@ class RoughUpper:
         """The same with larger errors where more is left, which forgets what is far off."""
         left = np.abs(samples.residual(network))
         typical = np.maximum(self.beyond * np.median(left, axis=0), 1.0)
-        return Samples(samples.X, samples.Y, samples.sigma * np.hypot(1.0, left / typical))
+        return samples.forgiving(left, typical)
 
     def refined(self, network: Network, samples: Samples, *, is_first: bool = False) -> Network:
         """Fit all layers to what explains most answers."""

@@ -23,6 +23,7 @@ from revelu.numerics.gauss_newton import (
     minimise,
     summed_normal_equations,
 )
+from revelu.numerics.reweighting import Cauchy
 from revelu.recover.fit.sightings import Sightings
 from revelu.recover.refine.derivative import Arrays, Layout, NetworkDerivative
 from revelu.recover.refine.network_fit import Samples
@@ -77,8 +78,8 @@ class FromRows:
         wanted, weights = samples.Y - np.maximum(X @ W.T + b, 0.0) @ A, np.ones((len(X), 1))
         for _ in range(self.n_affine):
             C = np.linalg.lstsq(features * weights, wanted * weights, rcond=None)[0]
-            left = np.sqrt((((wanted - features @ C) / sigma) ** 2).mean(axis=1, keepdims=True))
-            weights = 1.0 / np.hypot(max(float(np.median(left)), 1.0), left)
+            left = np.sqrt((((wanted - features @ C) / sigma) ** 2).mean(axis=1))
+            weights = Cauchy(1.0)(left)[:, None]
         return Network([W, A.T], [b, C[-1]], (C[:-1].T, np.zeros(samples.Y.shape[1])))
 
     def held(self, network: Network, known: Sightings, samples: Samples) -> Network:

@@ -13,7 +13,7 @@ be on, and rows that are right to the digits of answers in the middle are not th
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -152,7 +152,7 @@ class _Search:
         for _ in range(self.how.n_by_most):
             samples, least = self.samples, SIGMAS * self.limit
             off = np.abs(samples.residual(self.network)).max(axis=1, keepdims=True)
-            most = replace(samples, sigma=samples.sigma * np.hypot(1.0, off / least))
+            most = samples.forgiving(off, least)
             if not self._is_better(refine(self.network, most).network):
                 break
 

@@ -97,6 +97,18 @@ class Samples:
         left = np.median(np.abs(self.Y - network(self.X)), axis=0)
         return replace(self, sigma=np.hypot(self.sigma, share * left))
 
+    def forgiving(self, off: FloatArray, scale: FloatArray | float) -> "Samples":
+        """The same where answers that are far off count by less, as of errors of Cauchy's law.
+
+        Parameters
+        ----------
+        off : ndarray, shape (n, 1) or (n, k)
+            How far off they are, in standard errors.
+        scale : float or ndarray, shape (k,)
+            What of that is usual.
+        """
+        return replace(self, sigma=self.sigma * np.hypot(1.0, off / scale))
+
     def take(self, which: BoolArray | IntArray) -> "Samples":
         """Some of them."""
         sigma = self.sigma if self.sigma.ndim == 1 else self.sigma[which]
