@@ -27,7 +27,7 @@ from revelu.numerics.matching import match_rows
 from revelu.numerics.quadratic import fit_quadratic
 from revelu.probe.moments import estimate_moments
 from revelu.recover.fit.covariance import standard_errors
-from revelu.recover.fit.tensors import Units, estimate_again, estimate_units, recover_units
+from revelu.recover.fit.tensors import UnitNeurons, estimate_again, estimate_units, recover_units
 from revelu.recover.refine.network_fit import Samples
 
 FIRST_SEED = 17_000_000
@@ -138,7 +138,7 @@ def tensor_row(n: int, seeds: range, bar: float) -> str:
         values, U = np.linalg.eigh(quadratic.M)
         B = U[:, np.argsort(-np.abs(values))[:m]].T
         moments = estimate_moments([(X, y)], quadratic, B)
-        units = estimate_units(moments, m, np.random.default_rng(seed)) or Units(
+        units = estimate_units(moments, m, np.random.default_rng(seed)) or UnitNeurons(
             np.zeros(0), np.zeros((0, m)), np.zeros(0)
         )
         if len(units.a):

@@ -14,10 +14,10 @@ from revelu.recover.fit.from_lines import FromLines, WorkEndsError
 from revelu.recover.fit.from_rows import FromRows
 from revelu.recover.fit.least_squares import FitSearch
 from revelu.recover.fit.line_rows import LineRows
-from revelu.recover.fit.missing import Missing, _Projected
+from revelu.recover.fit.missing import LackingNeurons, _Projected
 from revelu.recover.fit.pruning import with_output_layer
 from revelu.recover.fit.row_fits import RowFits, least, network_of
-from revelu.recover.fit.sightings import Kinks, Sightings
+from revelu.recover.fit.sightings import MeasuredKinks, Sightings
 from revelu.recover.fit.sizes import Sizes
 from revelu.recover.method import Disagreement, Why
 from revelu.recover.refine.derivative import Arrays, NetworkDerivative
@@ -112,7 +112,7 @@ def test_lines_make_the_rows_exact_that_they_meet(seed):
     known, first = Sightings(Rows.none(6, 1)), None
     for _ in range(6):
         scan = how.scan(oracle, 6, noise, rng)
-        kinks = Kinks.of(scan, how.error(noise))
+        kinks = MeasuredKinks.of(scan, how.error(noise))
         made_by = known.makers(kinks)
         more = how.measure(oracle, scan, known.rows, made_by, noise, rng)
         known.take(kinks, made_by)
@@ -152,7 +152,7 @@ def test_neurons_that_held_ones_lack_are_found_at_once():
     W, b = (a + 1e-5 * rng.standard_normal(a.shape) for a in (truth.weights[0], truth.biases[0]))
     rows = Rows(W, b, truth.weights[1].T, np.full(40, 1e-3), X[:40]).take(np.arange(36))
     known = network_of(rows, samples)
-    found = Missing().find(known, samples, 8, rng)
+    found = LackingNeurons().find(known, samples, 8, rng)
     missing, unit = truth.weights[0][36:], found.weights[0]
     norms = np.linalg.norm(missing, axis=1)[:, None] * np.linalg.norm(unit, axis=1)
     assert (np.abs(missing @ unit.T / norms).max(axis=1) > 0.99).all()
@@ -324,7 +324,7 @@ def test_factors_of_sightings_are_those_of_their_variances():
     noise, how = measure_noise(oracle, 0), LineRows()
     known = Sightings(Rows.none(6, 2))
     for _ in range(3):
-        kinks = Kinks.of(how.scan(oracle, 6, noise, rng), how.error(noise))
+        kinks = MeasuredKinks.of(how.scan(oracle, 6, noise, rng), how.error(noise))
         made_by = known.makers(kinks)
         more = how.measure(oracle, kinks.scan, known.rows, made_by, noise, rng)
         known.take(kinks, made_by)

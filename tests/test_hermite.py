@@ -26,7 +26,7 @@ from revelu.probe.moments import estimate_moments, estimate_second_moment, hermi
 from revelu.recover.fit.covariance import standard_errors, with_unit_rows
 from revelu.recover.fit.limits import least_order
 from revelu.recover.fit.tensors import (
-    Units,
+    UnitNeurons,
     estimate_again,
     estimate_units,
     fix_signs,
@@ -218,7 +218,9 @@ def test_nearly_dependent_rows_come_back_to_the_last_digits():
 def test_signs_follow_from_the_first_coefficient():
     a, W, b = draw(5, 5, 7)
     turned = np.array([1, -1, -1, 1, -1.0])
-    found = fix_signs(Units(a, W * turned[:, None], b * turned), network_coefficient(1, a, W, b))
+    found = fix_signs(
+        UnitNeurons(a, W * turned[:, None], b * turned), network_coefficient(1, a, W, b)
+    )
     np.testing.assert_allclose(found.W, W)
     np.testing.assert_allclose(found.b, b)
 

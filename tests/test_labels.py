@@ -31,7 +31,7 @@ from revelu.oracle.labels import LabelTally, are_labels, as_labels
 from revelu.recover.labels import FromLabels, search
 from revelu.recover.labels.bends import Bends
 from revelu.recover.labels.borders import Pool
-from revelu.recover.labels.columns import Added, Columns
+from revelu.recover.labels.columns import Added, OutputEquations
 from revelu.recover.labels.facets import Facets, Precision
 from revelu.recover.labels.idle import settled
 from revelu.recover.labels.noise import noise_of_places
@@ -619,7 +619,7 @@ def test_labels_tell_entries_that_borders_leave_open(wrong_by):
     entry[0, 2, 3] = 1.0
     idle = Added(entry, np.zeros((1, 4, 6)), np.zeros((1, 4)))
     none = Added(entry[:0], np.zeros((0, 4, 6)), np.zeros((0, 4)))
-    columns = Columns(
+    columns = OutputEquations(
         A + wrong_by * entry[0], np.zeros((4, 6)), c, idle, none, 1, np.zeros(0, bool), 0.0, 1.0
     )
     V = np.column_stack([W, b])

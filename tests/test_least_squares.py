@@ -10,7 +10,7 @@ from revelu.numerics.gauss_newton import Iterative, Stop
 from revelu.recover.fit.price import Price
 from revelu.recover.fit.pruning import are_determined, prune
 from revelu.recover.fit.smallest import Smallest
-from revelu.recover.refine.network_fit import AUTOMATIC, Automatic, Fit, Samples, fit
+from revelu.recover.refine.network_fit import AUTOMATIC, Automatic, NetworkFit, Samples, fit
 
 
 def random_network(rng, d, m, k, *, affine):
@@ -74,7 +74,7 @@ def test_pruning_leaves_the_neurons_that_are_needed(k, seed):
     samples = samples_of(truth, rng, 600)
     wide = split(truth, rng)
     np.testing.assert_allclose(wide(samples.X), truth(samples.X), atol=1e-9)
-    found = prune(Fit(wide, samples.cost(wide)), samples, Price(1.5))
+    found = prune(NetworkFit(wide, samples.cost(wide)), samples, Price(1.5))
     assert found.network.architecture[1] == 6
     assert samples.reduced_cost(found.network) < 1.5
 
@@ -84,7 +84,7 @@ def test_pruning_keeps_what_it_cannot_replace():
     truth = random_network(rng, 5, 6, 1, affine=False)
     samples = samples_of(truth, rng, 600)
     rest = truth.take(np.arange(5))
-    found = prune(Fit(rest, samples.cost(rest)), samples, Price(1.5))
+    found = prune(NetworkFit(rest, samples.cost(rest)), samples, Price(1.5))
     assert samples.reduced_cost(found.network) > 1.5
 
 

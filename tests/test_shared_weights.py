@@ -12,7 +12,7 @@ from revelu.errors import FormatError, InputError
 from revelu.network import LayeredNetwork, Network
 from revelu.network.layers import Convolution, Dense, Pooling, Prelu, Relu
 from revelu.oracle import Oracle, measure_noise
-from revelu.recover.structured.below import Below
+from revelu.recover.structured.below import KnownFilters
 from revelu.recover.structured.geometry import Geometry
 from revelu.recover.structured.grid import ImageGrid
 from revelu.recover.structured.images import Image
@@ -324,7 +324,7 @@ def test_a_hidden_layer_above_filters_comes_back(seed):
 
 def starts_of(pool):
     low = stacked_model(pool, seed=4).layers
-    return Starts(Below(low[0], low[2] if pool else None), (3, 3))
+    return Starts(KnownFilters(low[0], low[2] if pool else None), (3, 3))
 
 
 @pytest.mark.parametrize("pool", ["", "max"])
@@ -351,7 +351,7 @@ def test_few_features_are_on():
 
 def test_known_layers_explain_their_critical_points():
     conv, relu, pool = stacked_model("max", seed=1).layers[:3]
-    below = Below(conv, pool)
+    below = KnownFilters(conv, pool)
     assert below.layers == (conv, relu, pool)
     x = np.random.default_rng(0).standard_normal((1, 144))
     w = np.zeros((12, 12))

@@ -20,7 +20,7 @@ from revelu.adapters.addresses import Address, WithoutParameters, origin_of
 from revelu.adapters.connection import Connection
 from revelu.adapters.credentials import AUTHORIZATION, shown
 from revelu.adapters.error_pages import error_of
-from revelu.adapters.pace import Pace
+from revelu.adapters.pace import RequestPace
 from revelu.adapters.patience import PassingError, Patience, Spell, UnsentError
 from revelu.errors import InputError, LimitReachedError, ReveluError, TargetError
 from revelu.extras import import_extra
@@ -152,7 +152,7 @@ class Client:
         self.until, self.allowed = math.inf, None
         # Replies, and the seconds that they took.
         self._n_replies, self._seconds, self._is_away = 0, 0.0, False
-        self._pace = Pace(rate)
+        self._pace = RequestPace(rate)
         self._origin = origin_of(self.address.base)
         self._is_local = _is_local(parts.hostname)
         self._libraries()

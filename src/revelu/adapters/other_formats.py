@@ -7,7 +7,7 @@ from typing import NamedTuple
 from revelu.errors import InputError
 
 
-class Kind(NamedTuple):
+class ModelKind(NamedTuple):
     """A kind of model that is asked through a function of a few lines.
 
     Attributes
@@ -21,32 +21,32 @@ class Kind(NamedTuple):
     code: str
 
 
-_KERAS = Kind(
+_KERAS = ModelKind(
     "a Keras model", "model = keras.models.load_model(FILE); f = lambda X: model.predict(X)"
 )
-_TENSORFLOW = Kind(
+_TENSORFLOW = ModelKind(
     "a TensorFlow SavedModel",
     'model = tf.saved_model.load(FILE).signatures["serving_default"]; '
     "f = lambda X: next(iter(model(tf.constant(X, tf.float32)).values())).numpy()",
 )
-_TFLITE = Kind(
+_TFLITE = ModelKind(
     "a TensorFlow Lite model",
     "run = ai_edge_litert.interpreter.Interpreter(FILE).get_signature_runner(); "
     "f = lambda X: next(iter(run(**{INPUT: X.astype('float32')}).values()))",
 )
-_XGBOOST = Kind(
+_XGBOOST = ModelKind(
     "an XGBoost model, trees and no ReLU network",
     "model = xgboost.Booster(model_file=FILE); f = lambda X: model.inplace_predict(X)",
 )
-_LIGHTGBM = Kind(
+_LIGHTGBM = ModelKind(
     "a LightGBM model, trees and no ReLU network",
     "model = lightgbm.Booster(model_file=FILE); f = model.predict",
 )
-_CATBOOST = Kind(
+_CATBOOST = ModelKind(
     "a CatBoost model, trees and no ReLU network",
     "model = catboost.CatBoost().load_model(FILE); f = model.predict",
 )
-_JAX = Kind("a Flax checkpoint", "f = lambda X: np.asarray(model.apply(parameters, X))")
+_JAX = ModelKind("a Flax checkpoint", "f = lambda X: np.asarray(model.apply(parameters, X))")
 
 _BY_SUFFIX = {
     ".keras": _KERAS,
@@ -59,10 +59,10 @@ _BY_SUFFIX = {
     ".lgb": _LIGHTGBM,
     ".cbm": _CATBOOST,
     ".msgpack": _JAX,
-    ".mlmodel": Kind("a Core ML model", "f = lambda X: model.predict({INPUT: X})[OUTPUT]"),
-    ".mlpackage": Kind("a Core ML model", "f = lambda X: model.predict({INPUT: X})[OUTPUT]"),
-    ".pmml": Kind("a PMML model", "model = pypmml.Model.load(FILE); f = model.predict"),
-    ".gguf": Kind("a model of llama.cpp, which takes text and no rows of numbers", ""),
+    ".mlmodel": ModelKind("a Core ML model", "f = lambda X: model.predict({INPUT: X})[OUTPUT]"),
+    ".mlpackage": ModelKind("a Core ML model", "f = lambda X: model.predict({INPUT: X})[OUTPUT]"),
+    ".pmml": ModelKind("a PMML model", "model = pypmml.Model.load(FILE); f = model.predict"),
+    ".gguf": ModelKind("a model of llama.cpp, which takes text and no rows of numbers", ""),
 }
 
 # Flavours of MLflow, whose names are those of packages.
@@ -75,7 +75,7 @@ _BY_FLAVOUR = {
 }
 
 
-def kind_of_file(path: Path) -> Kind | None:
+def kind_of_file(path: Path) -> ModelKind | None:
     """Tell which other program a file or a folder is of; None where nothing says it."""
     suffix = path.suffix.lower()
     if suffix in _BY_SUFFIX:
@@ -89,12 +89,12 @@ def kind_of_file(path: Path) -> Kind | None:
     return None
 
 
-def kind_of_flavour(flavour: str) -> Kind | None:
+def kind_of_flavour(flavour: str) -> ModelKind | None:
     """Tell which program a flavour of MLflow is of."""
     return _BY_FLAVOUR.get(flavour)
 
 
-def refusal(path: Path, kind: Kind) -> InputError:
+def refusal(path: Path, kind: ModelKind) -> InputError:
     """Return what is said of such a file."""
     if not kind.code:
         return InputError(f"{path}: {kind.name}")

@@ -13,7 +13,7 @@ _SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(s|min|h)?")
 
 
-class Pace:
+class RequestPace:
     """One line that all threads stand in; a pickled copy begins one of its own.
 
     Parameters

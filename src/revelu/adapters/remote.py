@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from revelu.adapters.pace import Pace
+from revelu.adapters.pace import RequestPace
 
 
 class RemoteTarget:
@@ -23,7 +23,7 @@ class RemoteTarget:
     def __init__(
         self, ask: Callable[..., Any], rate: str | None = None, *, attempts: int = 3
     ) -> None:
-        self._ask, self._pace, self._attempts = ask, Pace(rate), attempts
+        self._ask, self._pace, self._attempts = ask, RequestPace(rate), attempts
 
     @property
     def column_names(self) -> list[str]:

@@ -24,7 +24,7 @@ Fires = Callable[[FloatArray], BoolArray]
 
 
 @dataclass(frozen=True)
-class Borders:
+class FiringBorders:
     """Where ``any(W x >= t)`` changes, to some error.
 
     Attributes
@@ -65,7 +65,7 @@ class Borders:
 
 def check_by_queries(
     fires: Fires,
-    borders: Borders,
+    borders: FiringBorders,
     centre: FloatArray,
     n_checks: int,
     rng: np.random.Generator,
@@ -116,7 +116,7 @@ def check_by_queries(
 
 
 def _rays(
-    borders: Borders,
+    borders: FiringBorders,
     centre: FloatArray,
     n: int,
     rng: np.random.Generator,
@@ -143,7 +143,7 @@ Noise = tuple[float, float]
 
 
 def certify_labels(
-    X: FloatArray, fires: BoolArray, borders: Borders, noise: Noise | None = None
+    X: FloatArray, fires: BoolArray, borders: FiringBorders, noise: Noise | None = None
 ) -> Certificate:
     """State what samples that had no part in a fit say of a prediction.
 
@@ -190,7 +190,7 @@ def certify_labels(
 
 
 def are_other_labels(
-    X: FloatArray, fires: BoolArray, borders: Borders, noise: Noise | None = None
+    X: FloatArray, fires: BoolArray, borders: FiringBorders, noise: Noise | None = None
 ) -> bool:
     """Whether labels differ from a prediction more than errors and wrong labels explain."""
     bad, predicted = borders.contradicted(X, fires), borders.predict(X)
@@ -204,7 +204,7 @@ def are_other_labels(
     )
 
 
-def _compared(X: FloatArray, fires: BoolArray, borders: Borders, whose: str) -> Certificate:
+def _compared(X: FloatArray, fires: BoolArray, borders: FiringBorders, whose: str) -> Certificate:
     n = len(X)
     n_wrong = int((borders.predict(X) != fires).sum())
     n_bad = int(borders.contradicted(X, fires).sum())

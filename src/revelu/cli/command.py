@@ -407,7 +407,7 @@ class Learning(Command):
 
 
 @dataclass
-class Asking(Command):
+class AskingOptions(Command):
     """Options of a command that asks a target."""
 
     target: Target = ""

@@ -12,7 +12,7 @@ import typer
 from revelu.cli.exit_codes import ExitCode, of_error
 from revelu.cli.heard import Heard, told
 from revelu.cli.output import print_json
-from revelu.cli.signals import Work, raised_interrupts
+from revelu.cli.signals import EndableWork, raised_interrupts
 from revelu.errors import ChangedError, InputError, ReveluError, TargetError
 from revelu.shown import SCHEMA
 
@@ -33,7 +33,7 @@ def failures(
     dim_in: int | None = None,
     heard: Heard | None = None,
     tell: Callable[[str, str], bool] = lambda _status, _message: False,
-    work: Work | None = None,
+    work: EndableWork | None = None,
     after: Callable[[], str] = lambda: "",
     goes_on: Callable[[], str] = lambda: "",
 ) -> Iterator[None]:
@@ -51,7 +51,7 @@ def failures(
         What was warned of inside, told at the end if nobody took it before.
     tell : callable, (status, message) -> bool
         Tells of what was done until then; returns whether standard output was told.
-    work : Work, optional
+    work : EndableWork, optional
         Is asked to end by itself at an interrupt.
     after : callable, () -> str
         Says of a target that fails how far it was asked, in words that follow.

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 from revelu.errors import InputError
 
 if TYPE_CHECKING:
-    from revelu.formats import Frame
+    from revelu.formats import OnnxFrame
     from revelu.network import Network
     from revelu.numerics.links import Link
 
 
 def save_network(
-    network: "Network", head: "Link | None" = None, frame: "Frame | None" = None
+    network: "Network", head: "Link | None" = None, frame: "OnnxFrame | None" = None
 ) -> Callable[[Path], None]:
     """Return what writes a network; its head goes with it where a file has one.
 
@@ -21,7 +21,7 @@ def save_network(
     ----------
     head : Link, optional
         What stands between the network and its target's answers.
-    frame : Frame, optional
+    frame : OnnxFrame, optional
         Names, shapes and types that an ONNX file is to have.
     """
 
@@ -46,7 +46,7 @@ def save_network(
     return save
 
 
-def frame_of(target: Any, name: str) -> "Frame":
+def frame_of(target: Any, name: str) -> "OnnxFrame":
     """Return names, shapes and types of the input and the output that a target has.
 
     Raises
@@ -54,10 +54,10 @@ def frame_of(target: Any, name: str) -> "Frame":
     InputError
         If it has, or says, none of its own, or has several inputs.
     """
-    from revelu.formats import Frame
+    from revelu.formats import OnnxFrame
 
     frame = getattr(target, "frame", None)
-    if not isinstance(frame, Frame):
+    if not isinstance(frame, OnnxFrame):
         raise InputError(
             "--like-input is for ONNX files of one input, and for served models whose metadata "
             f"have names, shapes and types, which {name} is not"

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from revelu.cli.command import Asking, command
+from revelu.cli.command import AskingOptions, command
 from revelu.cli.exit_codes import ExitCode, of_status
 from revelu.cli.options import Force, flag, optional
 from revelu.errors import FormatError, InputError
 from revelu.report.sections import facts
 
 if TYPE_CHECKING:
-    from revelu.tasks.obfuscate import Answers, Obfuscation
+    from revelu.tasks.obfuscate import AnswersApart, Obfuscation
     from revelu.types import FloatArray
 
 
@@ -42,7 +42,7 @@ def obfuscate(
     ] = None,
     labels: Annotated[bool, flag("Find the span from class labels alone.", "--labels")] = False,
     *,
-    asking: Asking,
+    asking: AskingOptions,
 ) -> ExitCode:
     """Change inputs inside the null space of TARGET's first layer, and ask it again.
 
@@ -138,7 +138,7 @@ def _figures(done: "Obfuscation") -> dict[str, Any]:
 
 
 def _draw(
-    path: Path, X: "FloatArray", Y: "FloatArray", answers: "Answers", most_columns: int = 10
+    path: Path, X: "FloatArray", Y: "FloatArray", answers: "AnswersApart", most_columns: int = 10
 ) -> None:
     """Originals above, changed ones below, each with its label and confidence."""
     from revelu.formats.pictures import draw_grid

@@ -24,7 +24,7 @@ def quit_on_interrupts() -> None:
     _handle(_quit)
 
 
-class Work(Protocol):
+class EndableWork(Protocol):
     """What may end by itself, with what it has found until then."""
 
     @property
@@ -37,13 +37,13 @@ class Work(Protocol):
 
 @contextmanager
 def raised_interrupts(
-    work: Work | None = None, *, pause: float = 0.01, patience: float = 5.0
+    work: EndableWork | None = None, *, pause: float = 0.01, patience: float = 5.0
 ) -> Iterator[None]:
     """Raise KeyboardInterrupt at SIGINT and SIGTERM inside; the handlers before come back.
 
     Parameters
     ----------
-    work : Work, optional
+    work : EndableWork, optional
         Is asked to end first.  A second signal is raised, whatever the work does.
     pause : float
         Seconds until a signal is sent again that came while an object was being finalised:

@@ -16,7 +16,7 @@ from revelu.errors import FormatError, ReveluError
 MAX_BYTES = 4 * 2**30
 
 
-class Arrays(NamedTuple):
+class SavedArrays(NamedTuple):
     """Weights, biases and the affine skip of a network, and whether it is certified."""
 
     weights: list[np.ndarray]

@@ -10,7 +10,7 @@ _INSIDE = "revelu."
 
 
 @dataclass(frozen=True)
-class Frame:
+class OnnxFrame:
     """The input and the output of a model.
 
     Attributes

@@ -11,7 +11,7 @@ from revelu.types import FloatArray
 
 
 @dataclass(frozen=True)
-class Law:
+class InputLaw:
     """What the inputs of samples look like.
 
     Attributes
@@ -59,7 +59,7 @@ class Law:
         return rows / norms[:, None], (t + rows @ self.mean) / norms, spread / norms
 
 
-def measure_law(X: FloatArray) -> Law:
+def measure_law(X: FloatArray) -> InputLaw:
     """Measure mean, covariance and the third and fourth moments of inputs.
 
     Parameters
@@ -89,14 +89,14 @@ def measure_law(X: FloatArray) -> Law:
     deviations = np.sqrt(np.diag(C))
     varies = deviations > 0
     if not varies.any():
-        return Law(mean, whitening, is_standard, "no input varies")
+        return InputLaw(mean, whitening, is_standard, "no input varies")
     center = X.mean(axis=0)
     objection = _objection(
         n, (((rows - center)[:, varies] / deviations[varies]) for rows in blocks)
     )
     if not (objection or is_standard):
         objection = _objection(n, ((rows - mean) @ whitening.T for rows in blocks))
-    return Law(mean, whitening, is_standard, objection)
+    return InputLaw(mean, whitening, is_standard, objection)
 
 
 def _whitening(C: FloatArray, rtol: float = 1e-10) -> FloatArray:

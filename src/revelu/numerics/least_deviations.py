@@ -12,7 +12,7 @@ from revelu.types import BoolArray, FloatArray
 
 
 @dataclass(frozen=True)
-class Fit:
+class RobustFit:
     """A robust solution of ``A x = b``.
 
     Attributes
@@ -40,7 +40,7 @@ def least_deviations(
     n_spare: int = 5,
     rounding: float = 1e-13,
     max_steps: int = 60,
-) -> Fit:
+) -> RobustFit:
     """Minimise ``sum |A x - b|``.
 
     Parameters
@@ -71,4 +71,4 @@ def least_deviations(
     r = A[kept] @ x - b[kept]
     noise = max(float(r @ r) / max(len(r) - p, 1), (np.finfo(np.float64).eps * scale) ** 2)
     covariance = np.asarray(noise * np.linalg.pinv(A[kept].T @ A[kept]), dtype=np.float64)
-    return Fit(np.asarray(x, dtype=np.float64), covariance, exact, is_exact)
+    return RobustFit(np.asarray(x, dtype=np.float64), covariance, exact, is_exact)

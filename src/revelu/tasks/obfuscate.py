@@ -127,7 +127,7 @@ def _out_of_shadow(
 
 
 @dataclass(frozen=True)
-class Answers:
+class AnswersApart:
     """What a target says to inputs before and after.
 
     Attributes
@@ -160,7 +160,7 @@ class Answers:
         return np.asarray(np.abs(after - before) <= rounding)
 
 
-def compare_answers(oracle: Oracle, X: FloatArray, Y: FloatArray) -> Answers:
+def compare_answers(oracle: Oracle, X: FloatArray, Y: FloatArray) -> AnswersApart:
     """Ask for answers before and after.
 
     Parameters
@@ -178,7 +178,7 @@ def compare_answers(oracle: Oracle, X: FloatArray, Y: FloatArray) -> Answers:
         labels = answers.argmax(axis=1).astype(np.float64)
         confidences = _probabilities(answers).max(axis=1)
     m = len(X)
-    return Answers(
+    return AnswersApart(
         labels=labels.reshape(2, m),
         confidences=confidences.reshape(2, m),
         largest_change=float(np.abs(answers[m:] - answers[:m]).max(initial=0.0)),
@@ -210,13 +210,13 @@ class Obfuscation:
         Where the null space comes from.
     outputs : ndarray, shape (m, n)
         The inputs as they were where no direction was found.
-    answers : Answers or None
+    answers : AnswersApart or None
         None where no direction was found.
     """
 
     recovery: SpanRecovery
     outputs: FloatArray
-    answers: Answers | None
+    answers: AnswersApart | None
 
 
 def obfuscate_target(

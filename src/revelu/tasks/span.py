@@ -17,7 +17,7 @@ from revelu.oracle.company import BY_BATCH
 from revelu.oracle.sentinels import Sentinels
 from revelu.oracle.whole_columns import in_whole_numbers
 from revelu.recover.method import Why
-from revelu.recover.span import Adaptive, Averaged, Labels, OneRound
+from revelu.recover.span import Adaptive, Averaged, LabelSpan, OneRound
 from revelu.recover.span.candidate import SpanCandidate
 from revelu.recovery import SpanRecovery, Status
 from revelu.tasks.extract.precision import refusal
@@ -146,7 +146,7 @@ class _Job(Job):
             self.oracle.watch(Sentinels(X, Y, np.zeros(Y.shape), view))
 
         outer = Oracle(ask, self.oracle.dim_in, name=self.oracle.name, batch_rows=sys.maxsize)
-        found = Labels().find(outer, np.random.default_rng(self.for_search), self.tell, watch)
+        found = LabelSpan().find(outer, np.random.default_rng(self.for_search), self.tell, watch)
         outer.budget = self.oracle.remaining
         with self.oracle.phase("verify"):
             return self._verified(outer, found, "labels", None)

@@ -32,7 +32,7 @@ _EXAMPLE = """'{"features": $rows}', or $row for one row a request"""
 
 
 @dataclass(frozen=True)
-class Place:
+class RowsPlace:
     """A place for rows in a template.
 
     Attributes
@@ -112,7 +112,7 @@ class Template:
         self.text, self.method = text, method
         self._whole: frozenset[int] = frozenset()
         self._parts = list(_parts(text))
-        self.places = [part for part in self._parts if isinstance(part, Place)]
+        self.places = [part for part in self._parts if isinstance(part, RowsPlace)]
         if not self.places:
             raise InputError(f"the request has no place for rows: write {_EXAMPLE}")
         if len({place.whole for place in self.places}) > 1:
@@ -156,7 +156,7 @@ class Template:
 
     def _text(self, X: FloatArray) -> str:
         parts = self._parts
-        return "".join(p.filled(X, self._whole) if isinstance(p, Place) else p for p in parts)
+        return "".join(p.filled(X, self._whole) if isinstance(p, RowsPlace) else p for p in parts)
 
 
 def _written(X: FloatArray, whole: frozenset[int]) -> list[list[int | float]]:
@@ -171,9 +171,9 @@ def _compact(value: object) -> str:
     return json.dumps(value, separators=(",", ":"))
 
 
-def _parts(text: str) -> list[str | Place]:
+def _parts(text: str) -> list[str | RowsPlace]:
     """Cut a template into what stays and the places for rows."""
-    parts: list[str | Place] = []
+    parts: list[str | RowsPlace] = []
     end = 0
     for found in re.finditer(f"{_OBJECTS.pattern}|{_STRING.pattern}", text):
         parts += _places(text[end : found.start()], is_text=False)
@@ -183,7 +183,7 @@ def _parts(text: str) -> list[str | Place]:
     return [*parts, *_places(text[end:], is_text=False)]
 
 
-def _objects(text: str) -> Place:
+def _objects(text: str) -> RowsPlace:
     """A place for rows as objects, by what is in its parentheses."""
     fields: list[tuple[str, str | None]] = []
     end = 0
@@ -193,11 +193,11 @@ def _objects(text: str) -> Place:
         end = found.end()
     if not fields or end < len(text) or len({name for name, _ in fields}) < len(fields):
         raise InputError(f"$objects({text}) is no list of names: write $objects(age, income)")
-    return Place(whole=True, fields=tuple(fields))
+    return RowsPlace(whole=True, fields=tuple(fields))
 
 
-def _places(text: str, *, is_text: bool) -> list[str | Place]:
-    parts: list[str | Place] = []
+def _places(text: str, *, is_text: bool) -> list[str | RowsPlace]:
+    parts: list[str | RowsPlace] = []
     end = 0
     for found in _PLACE.finditer(text):
         name, column = found["name"], found["column"]
@@ -212,6 +212,6 @@ def _places(text: str, *, is_text: bool) -> list[str | Place]:
             wrong = "in quotes" if is_text else "with a column"
             raise InputError(f"the request has $rows {wrong}: write {_EXAMPLE}")
         parts += [text[end : found.start()]]
-        parts += [Place(whole, None if column is None else int(column), is_text)]
+        parts += [RowsPlace(whole, None if column is None else int(column), is_text)]
         end = found.end()
     return [*parts, text[end:]]

@@ -37,7 +37,7 @@ class Judging:
 
 
 @dataclass
-class Answers:
+class JudgedAnswers:
     """Inputs ``X (n, d)`` that were asked, and the answers ``Y (n, k)``.
 
     Of those that ``is_plain (n,)`` marks nothing was known: they are of N(0, I).

@@ -23,7 +23,7 @@ from revelu.network import Network
 from revelu.numerics.confidence import SIGMAS
 from revelu.numerics.interruption import interruptible
 from revelu.probe.blank import blank_share
-from revelu.recover.deep.answers import Answers
+from revelu.recover.deep.answers import JudgedAnswers
 from revelu.recover.deep.frame import Frame
 from revelu.recover.deep.layers import Layers, Level
 from revelu.recover.deep.open_weights import OpenWeights
@@ -55,7 +55,7 @@ class Climb(Search):
     Attributes
     ----------
     layers : Layers
-    answers : Answers
+    answers : JudgedAnswers
         What the network is held against.
     network : Network, optional
         The best so far.
@@ -71,7 +71,7 @@ class Climb(Search):
 
     method: "Deep"
     layers: Layers = field(init=False)
-    answers: Answers = field(init=False)
+    answers: JudgedAnswers = field(init=False)
     network: Network | None = field(default=None, init=False)
     is_explained: bool = field(default=False, init=False)
     has_pairs: bool = field(default=False, init=False)
@@ -82,7 +82,7 @@ class Climb(Search):
     def __post_init__(self) -> None:
         target = self.oracle, self.noise, self.rng
         self.layers = Layers(*target, self.method.layers, self.tell)
-        self.answers = Answers(*target, self.method.judging)
+        self.answers = JudgedAnswers(*target, self.method.judging)
 
     def propose(self) -> Candidate:
         """Climb, then look again until fresh points find nothing wrong."""

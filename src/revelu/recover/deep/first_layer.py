@@ -25,7 +25,7 @@ from revelu.types import BoolArray, FloatArray
 
 
 @dataclass
-class FirstLayer:
+class FirstLayerRows:
     """Rows of norm 1 and what speaks for them.
 
     Attributes
@@ -131,7 +131,7 @@ class FirstLayerSearch:
     def __post_init__(self) -> None:
         self.rows = np.empty((0, self.oracle.dim_in + 1))
 
-    def find(self, peeled: Peeling) -> FirstLayer:
+    def find(self, peeled: Peeling) -> FirstLayerRows:
         """Recover every first-layer neuron that the gradients show.
 
         Parameters
@@ -174,11 +174,11 @@ class FirstLayerSearch:
             n_leaky += signs[j] == 0.0 and self._are_alike(ratios)
         turned = np.where(signs < 0, -1.0, 1.0)
         W, b = W * turned[:, None], b * turned
-        return FirstLayer(W, b, n_missing, signs == 0.0, self.n_candidates, n_leaky)
+        return FirstLayerRows(W, b, n_missing, signs == 0.0, self.n_candidates, n_leaky)
 
-    def _unsigned(self) -> FirstLayer:
+    def _unsigned(self) -> FirstLayerRows:
         W, b = self.rows[:, :-1], self.rows[:, -1]
-        return FirstLayer(W, b, 0, np.ones(len(W), dtype=bool), self.n_candidates)
+        return FirstLayerRows(W, b, 0, np.ones(len(W), dtype=bool), self.n_candidates)
 
     def _peel(self, line: Line, interval: tuple[float, float]) -> Peeling | None:
         nu = float(self.noise.nu.max())

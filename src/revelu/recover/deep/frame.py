@@ -20,7 +20,7 @@ from revelu.types import BoolArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)
-class Region(Records):
+class ActivationRegions(Records):
     """Inputs, each with the states of the known neurons that hold around it.
 
     A state is kept and not read off the input: on a wall rounding would decide.
@@ -35,9 +35,9 @@ class Region(Records):
     X: FloatArray
     on: tuple[BoolArray, ...]
 
-    def moved(self, X: FloatArray) -> "Region":
+    def moved(self, X: FloatArray) -> "ActivationRegions":
         """Return other inputs with the same states."""
-        return Region(X, self.on)
+        return ActivationRegions(X, self.on)
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,16 +76,16 @@ class Frame:
         """Biases layer by layer."""
         return (*self.stack.biases, self.b)
 
-    def region(self, X: FloatArray) -> Region:
+    def region(self, X: FloatArray) -> ActivationRegions:
         """Return inputs with the states that are read off them."""
         on, h = [], X
         for W, b in zip(self.weights, self.biases, strict=True):
             z = h @ W.T + b
             on.append(z > 0)
             h = np.maximum(z, 0.0)
-        return Region(X, tuple(on))
+        return ActivationRegions(X, tuple(on))
 
-    def sums(self, at: Region, moves: FloatArray | None = None) -> list[FloatArray]:
+    def sums(self, at: ActivationRegions, moves: FloatArray | None = None) -> list[FloatArray]:
         """Sums of all known neurons, layer by layer; along ``moves (n, d)`` their slopes."""
         h, found = at.X if moves is None else moves, []
         for W, b, on in zip(self.weights, self.biases, at.on, strict=True):
@@ -96,7 +96,9 @@ class Frame:
             h = z * on
         return found
 
-    def features(self, at: Region, s: FloatArray, moves: FloatArray | None = None) -> FloatArray:
+    def features(
+        self, at: ActivationRegions, s: FloatArray, moves: FloatArray | None = None
+    ) -> FloatArray:
         """What a neuron's sum is linear in, shape (n, size); along ``moves`` the slopes of that.
 
         Parameters
@@ -109,20 +111,22 @@ class Frame:
         last = np.full((len(at), 1), 1.0 if moves is None else 0.0)
         return np.hstack([np.where(at.on[-1] == (s > 0), sums[-1] * s, 0.0), h, last])
 
-    def gradients(self, at: Region, s: FloatArray, theta: FloatArray) -> FloatArray:
+    def gradients(self, at: ActivationRegions, s: FloatArray, theta: FloatArray) -> FloatArray:
         """Gradients of sums ``theta (size,)`` or ``(n, size)``, shape (n, d)."""
         m = len(self.b)
         theta = np.broadcast_to(theta, (len(at), self.size))
         G = theta[:, m:-1] + (theta[:, :m] * s * (at.on[-1] == (s > 0))) @ self.W
         return self._back(G, at, len(self.stack))
 
-    def jacobian(self, at: Region, s: FloatArray) -> FloatArray:
+    def jacobian(self, at: ActivationRegions, s: FloatArray) -> FloatArray:
         """The derivative of the features at one input, shape (size, d)."""
         d = at.X.shape[1]
-        many = Region(np.repeat(at.X, d, axis=0), tuple(np.repeat(on, d, axis=0) for on in at.on))
+        many = ActivationRegions(
+            np.repeat(at.X, d, axis=0), tuple(np.repeat(on, d, axis=0) for on in at.on)
+        )
         return self.features(many, s, np.eye(d)).T
 
-    def normals(self, at: Region, layers: IntArray, neurons: IntArray) -> FloatArray:
+    def normals(self, at: ActivationRegions, layers: IntArray, neurons: IntArray) -> FloatArray:
         """Gradients of known sums, one an input, shape (n, d)."""
         found = np.empty(at.X.shape)
         for i in np.unique(layers):
@@ -130,13 +134,15 @@ class Frame:
             found[rows] = self._back(self.weights[i][neurons[rows]], at.take(rows), int(i))
         return found
 
-    def _back(self, G: FloatArray, at: Region, layer: int) -> FloatArray:
+    def _back(self, G: FloatArray, at: ActivationRegions, layer: int) -> FloatArray:
         """Gradients in what a layer takes in, back to the inputs."""
         for i in reversed(range(layer)):
             G = (G * at.on[i]) @ self.weights[i]
         return G
 
-    def next_wall(self, at: Region, moves: FloatArray) -> tuple[FloatArray, IntArray, IntArray]:
+    def next_wall(
+        self, at: ActivationRegions, moves: FloatArray
+    ) -> tuple[FloatArray, IntArray, IntArray]:
         """Where rays ``at.X + t moves`` meet their next wall: t, the layer and the neuron.
 
         t is infinite where there is none.
@@ -156,10 +162,10 @@ class Frame:
         return t, layers, neurons
 
     @staticmethod
-    def crossed(at: Region, layers: IntArray, neurons: IntArray) -> Region:
+    def crossed(at: ActivationRegions, layers: IntArray, neurons: IntArray) -> ActivationRegions:
         """The same inputs with one neuron's state each turned over."""
         on = tuple(part.copy() for part in at.on)
         for i in np.unique(layers):
             rows = np.flatnonzero(layers == i)
             on[i][rows, neurons[rows]] ^= True
-        return Region(at.X, on)
+        return ActivationRegions(at.X, on)

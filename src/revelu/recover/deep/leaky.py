@@ -75,7 +75,7 @@ class LeakyLayer:
 
 
 @dataclass(frozen=True)
-class Slopes:
+class SlopeMeasurement:
     """The measurement of slopes.
 
     Attributes
@@ -366,7 +366,7 @@ class Leaky(Method):
         Of a layer that is undone.
     least_slope : float
         A slope that is less is a ReLU's, which loses what it reads.
-    slopes : Slopes
+    slopes : SlopeMeasurement
         How they are measured.
     blur : float
         What is asked through layers that were measured is taken to err so much at least, relative
@@ -394,7 +394,7 @@ class Leaky(Method):
 
     worst_condition: float = 1e6
     least_slope: float = 1e-4
-    slopes: Slopes = field(default_factory=Slopes)
+    slopes: SlopeMeasurement = field(default_factory=SlopeMeasurement)
     blur: float = 1e-11
     max_layers: int = 12
     n_looks: int = 128

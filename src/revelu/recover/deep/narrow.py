@@ -18,7 +18,7 @@ from revelu.network import Network
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.probe.box import Box
 from revelu.probe.view import AboveLayer
-from revelu.recover.deep.first_layer import FirstLayer, FirstLayerSearch
+from revelu.recover.deep.first_layer import FirstLayerRows, FirstLayerSearch
 from revelu.recover.deep.narrow_in_box import InBox, LayersSearch
 from revelu.recover.deep.rough_wide import RoughWide, RoughWideSearch
 from revelu.recover.method import Candidate, Disagreement, Law, Method, Search, Tell, Why
@@ -41,7 +41,7 @@ class LayeredSearch(Search):
 
     Attributes
     ----------
-    first : FirstLayer, optional
+    first : FirstLayerRows, optional
     top : AboveLayer
     upper : RestrictedSearch
         The upper layer's, on the positive orthant.
@@ -52,7 +52,7 @@ class LayeredSearch(Search):
     """
 
     method: "TwoHidden"
-    first: FirstLayer | None = field(default=None, init=False)
+    first: FirstLayerRows | None = field(default=None, init=False)
     top: AboveLayer = field(init=False)
     upper: RestrictedSearch = field(init=False)
     block: tuple[FloatArray, FloatArray] | None = field(default=None, init=False)
@@ -118,14 +118,14 @@ class LayeredSearch(Search):
         except LimitReachedError as error:
             return self._limit(error)
 
-    def _leaky(self, first: FirstLayer) -> Candidate:
+    def _leaky(self, first: FirstLayerRows) -> Candidate:
         """Hand the first layer's hyperplanes on to a method for units that are no ReLUs."""
         (n, d), k = first.W.shape, len(self.noise.scale)
         rows = Rows(first.W, first.b, np.zeros((n, k)), np.zeros(n), np.zeros((n, d)))
         said = f"of {first.n_leaky} of {n} first-layer neurons both sides pass a signal on"
         return Candidate(None, Why.BOTH_SIDES, obstacles=(said,), paid=Paid(first=rows))
 
-    def _obstacle(self, first: FirstLayer) -> str:
+    def _obstacle(self, first: FirstLayerRows) -> str:
         """Why the top layers cannot be asked through the first, if they cannot."""
         d1, d = first.W.shape
         if d1 > d:

@@ -18,7 +18,7 @@ from revelu.network import Network
 from revelu.numerics.interruption import interruptible
 from revelu.numerics.reweighting import LeastDeviations, reweighted
 from revelu.oracle import Oracle
-from revelu.recover.deep.answers import Answers, Judging
+from revelu.recover.deep.answers import JudgedAnswers, Judging
 from revelu.recover.deep.first_in_box import FirstInBox
 from revelu.recover.deep.layers_in_box import LayersInBox
 from revelu.recover.in_box import OracleInBox
@@ -75,7 +75,7 @@ class LayersSearch(Search):
     inside : OracleInBox
     layers : LayersInBox
         What chords have shown.
-    answers : Answers
+    answers : JudgedAnswers
         What the network is held against.
     network : Network, optional
         The best so far, in the coordinates of the cube.
@@ -84,7 +84,7 @@ class LayersSearch(Search):
     method: "TwoHidden"
     inside: OracleInBox = field(init=False)
     layers: LayersInBox = field(init=False)
-    answers: Answers = field(init=False)
+    answers: JudgedAnswers = field(init=False)
     network: Network | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
@@ -92,7 +92,7 @@ class LayersSearch(Search):
         self.inside = OracleInBox(self.oracle, how.first.cube.bound)
         self.inside.dim_out = len(self.noise.unit)
         self.layers = LayersInBox(self.inside, self.noise, how.first, self.rng)
-        self.answers = Answers(cast("Oracle", self.inside), self.noise, self.rng, how.judging)
+        self.answers = JudgedAnswers(cast("Oracle", self.inside), self.noise, self.rng, how.judging)
 
     @property
     def how(self) -> InBox:

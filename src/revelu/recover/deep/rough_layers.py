@@ -30,7 +30,7 @@ from revelu.recover.fit.price import Price
 from revelu.recover.fit.pruning import prune, with_output_layer
 from revelu.recover.method import Candidate, Disagreement, Search, Why
 from revelu.recover.paid import Paid
-from revelu.recover.refine.network_fit import Automatic, Fit, Samples, fit, top_of, with_top
+from revelu.recover.refine.network_fit import Automatic, NetworkFit, Samples, fit, top_of, with_top
 from revelu.recover.rows import Rows
 from revelu.recover.signs import SKIP_KEPT, resolve_signs
 from revelu.types import BoolArray, FloatArray
@@ -265,7 +265,7 @@ class RoughLayersSearch(Search):
             return self._ended("no upper layer explains the answers")
         return self._settled_above(first, best, is_told=best.cost < how.close and not n_added)
 
-    def _uppers(self, first: Rows, others: Rows) -> Iterator[tuple[Fit | None, int]]:
+    def _uppers(self, first: Rows, others: Rows) -> Iterator[tuple[NetworkFit | None, int]]:
         """Fits of the upper layer from one start after another, and what was added to it."""
         how, starts = self.how, self.how.starts.find(first, others)
         # Of many neurons, what lines show of each is not enough.
@@ -287,7 +287,7 @@ class RoughLayersSearch(Search):
     def _most_fitted(self, first: Rows) -> float:
         return self.how.most_fitted * len(first) * len(self.noise.scale)
 
-    def _settled_above(self, first: Rows, upper: Fit, *, is_told: bool) -> Candidate:
+    def _settled_above(self, first: Rows, upper: NetworkFit, *, is_told: bool) -> Candidate:
         """Fit both layers, the upper one from a fit of it; whether that has all of its rows."""
         del is_told
         return self._settled(self._started(first, upper.network))
@@ -334,7 +334,7 @@ class RoughLayersSearch(Search):
 
     def _upper(
         self, first: Rows, starts: tuple[FloatArray, FloatArray], n_extra: int
-    ) -> Fit | None:
+    ) -> NetworkFit | None:
         """Step 3: the layer above known rows, as a network of what they put out."""
         W, b, error = first.W, first.b, float(np.median(first.errors))
         V, c = starts
@@ -365,7 +365,7 @@ class RoughLayersSearch(Search):
         # The rows below err, too: neurons that gain less than they do are the joint fit's.
         return prune(best, samples, Price(max(2.0, 1.3 * best.cost), known=True))
 
-    def _upper_fit(self, start: Network, samples: Samples, n_extra: int) -> Fit:
+    def _upper_fit(self, start: Network, samples: Samples, n_extra: int) -> NetworkFit:
         stop = Stop(self.how.max_steps, self.how.slow, goal=self.how.limit)
         if not n_extra:
             return fit(start, samples, stop)
@@ -558,7 +558,7 @@ class RoughLayersSearch(Search):
         network = self._without_spare_below(network)
         everything, top = self._everything(), top_of(network)
         above = Samples(network.activations(self.X)[-2], self.Y, everything.sigma)
-        smaller = prune(Fit(top, above.cost(top)), above, Price(2.0, known=True)).network
+        smaller = prune(NetworkFit(top, above.cost(top)), above, Price(2.0, known=True)).network
         return self._replaced(network, smaller)
 
     def _without_spare_below(self, network: Network) -> Network:

@@ -19,7 +19,7 @@ from revelu.numerics.gauss_newton import Damping, Iterative, Stop, normal_equati
 from revelu.recover.fit.growth import fit_at_once
 from revelu.recover.fit.price import Price
 from revelu.recover.fit.pruning import prune
-from revelu.recover.refine.network_fit import Automatic, Fit, Samples, fit, top_of, with_top
+from revelu.recover.refine.network_fit import Automatic, NetworkFit, Samples, fit, top_of, with_top
 from revelu.types import BoolArray, FloatArray
 
 log = logging.getLogger(__name__)
@@ -144,10 +144,10 @@ class MissingNeurons:
         is_new = np.arange(upper.architecture[1]) >= len(is_free)
         return with_top(network, upper), is_new
 
-    def _best(self, start: Network, left: Samples, rng: np.random.Generator) -> Fit:
+    def _best(self, start: Network, left: Samples, rng: np.random.Generator) -> NetworkFit:
         """The best fit of free rows and random ones, from several starts."""
         width, before = start.architecture[1] + self.n_spare, left.cost(start)
-        best = Fit(start, before)
+        best = NetworkFit(start, before)
         for _ in range(self.n_starts):
             found = fit_at_once(rng, left, width, self.limit, start, max_steps=self.n_steps)
             best = min(best, found, key=lambda found: found.cost)

@@ -17,7 +17,7 @@ from revelu.numerics.interruption import interruptible
 from revelu.probe.view import AboveLayer
 from revelu.recover.deep.rough_layers import RoughLayers, RoughLayersSearch
 from revelu.recover.method import Candidate, Why
-from revelu.recover.refine.network_fit import Fit, Samples, fit
+from revelu.recover.refine.network_fit import NetworkFit, Samples, fit
 from revelu.recover.rows import Rows
 from revelu.types import FloatArray
 
@@ -119,7 +119,7 @@ class RoughTowerSearch(RoughLayersSearch):
 
     def _both(self, first: Rows, others: Rows) -> Candidate:
         """Fit the third layer above the second, and all from the best: wrong ones lead nowhere."""
-        best: Fit | None = None
+        best: NetworkFit | None = None
         starts = self.how.starts.find(first, others)
         for n_extra in self.how.n_extra:
             found = self._upper(first, starts, n_extra)
@@ -131,7 +131,7 @@ class RoughTowerSearch(RoughLayersSearch):
             return self._ended("no third layer explains the answers")
         return self._settled(self._started(first, best.network))
 
-    def _upper_fit(self, start: Network, samples: Samples, n_extra: int) -> Fit:
+    def _upper_fit(self, start: Network, samples: Samples, n_extra: int) -> NetworkFit:
         """Fit the third layer, and add neurons to it where that leaves most."""
         best = super()._upper_fit(start, samples, n_extra)
         for _ in range(self.how.max_growths):

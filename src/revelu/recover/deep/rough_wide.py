@@ -23,7 +23,7 @@ from revelu.recover.deep.rough_weights import WeightCorrections
 from revelu.recover.deep.trace import Below
 from revelu.recover.fit.pruning import drop_idle
 from revelu.recover.method import Candidate, Disagreement, Layer, Why
-from revelu.recover.refine.network_fit import Fit, Samples, top_of, with_top
+from revelu.recover.refine.network_fit import NetworkFit, Samples, top_of, with_top
 from revelu.recover.rows import Rows
 from revelu.recover.subspace import Subspace
 from revelu.types import BoolArray, FloatArray
@@ -180,7 +180,7 @@ class RoughWideSearch(RoughLayersSearch):
         is_over = said.why in {Why.EXPLAINED, Why.HYPERPLANES_END} or n_above < self.how.few_rows
         return said if is_over else self._traced_both(first, others)
 
-    def _settled_above(self, first: Rows, upper: Fit, *, is_told: bool) -> Candidate:
+    def _settled_above(self, first: Rows, upper: NetworkFit, *, is_told: bool) -> Candidate:
         """Fit both layers; to most answers where the upper one may lack some of its neurons.
 
         What fits of few neurons leave with random ones beside them may be of rows below, too.

@@ -95,7 +95,7 @@ class SegmentScan:
         rows = np.repeat(np.arange(len(cuts)), [len(t) - 1 for t in cuts])
         lo = np.concatenate([t[:-1] for t in cuts])
         hi = np.concatenate([t[1:] for t in cuts])
-        kinks, owners = _Search(self, ask, noise, starts, arms, rng).run(rows, lo, hi)
+        kinks, owners = _SegmentSearch(self, ask, noise, starts, arms, rng).run(rows, lo, hi)
         places: list[FloatArray] = []
         for i, cut in enumerate(cuts):
             own = np.sort(kinks[owners == i])
@@ -142,7 +142,7 @@ class _Intervals(Records):
         return replace(self, lo=lo, hi=hi).without(lost)
 
 
-class _Search:
+class _SegmentSearch:
     def __init__(
         self,
         how: SegmentScan,

@@ -11,7 +11,7 @@ import numpy as np
 
 from revelu.numerics.interruption import check_cancelled
 from revelu.numerics.records import Records
-from revelu.recover.deep.frame import Frame, Region
+from revelu.recover.deep.frame import ActivationRegions, Frame
 from revelu.types import FloatArray, IntArray
 
 
@@ -21,7 +21,7 @@ class Stops(Records):
 
     Attributes
     ----------
-    at : Region
+    at : ActivationRegions
         At a wall, with the states beyond it; or before the next wall.
     moves : ndarray, shape (n, d)
         Unit directions.
@@ -33,7 +33,7 @@ class Stops(Records):
         Standard error of where the surface is.
     """
 
-    at: Region
+    at: ActivationRegions
     moves: FloatArray
     layers: IntArray
     neurons: IntArray
@@ -80,24 +80,24 @@ class Surface:
     signs: FloatArray
     members: FloatArray
 
-    def values(self, at: Region) -> FloatArray:
+    def values(self, at: ActivationRegions) -> FloatArray:
         """Sums by every member, shape (n, 1 + n_members)."""
         return np.asarray(self.frame.features(at, self.signs) @ self.members.T)
 
-    def slopes(self, at: Region, moves: FloatArray) -> FloatArray:
+    def slopes(self, at: ActivationRegions, moves: FloatArray) -> FloatArray:
         """Slopes of the sums along moves, by every member, shape (n, 1 + n_members)."""
         return np.asarray(self.frame.features(at, self.signs, moves) @ self.members.T)
 
-    def gradients(self, at: Region) -> FloatArray:
+    def gradients(self, at: ActivationRegions) -> FloatArray:
         """Gradients of the sum, shape (n, d)."""
         return self.frame.gradients(at, self.signs, self.members[0])
 
-    def doubt(self, at: Region) -> FloatArray:
+    def doubt(self, at: ActivationRegions) -> FloatArray:
         """Standard error of where the surface is, shape (n,)."""
         size = np.linalg.norm(self.gradients(at), axis=1)
         return np.asarray(self.values(at)[:, 1:].std(axis=1) / np.where(size > 0, size, 1.0))
 
-    def across(self, at: Region, normals: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def across(self, at: ActivationRegions, normals: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Unit directions off the surface along walls, and the slopes of the sum there.
 
         Orthogonal to a wall the gradient is the same on both sides of it, whatever the turn.
@@ -115,7 +115,7 @@ class Surface:
         slope = (G * M).sum(axis=1)
         return M, np.where(slope > 0, slope, 0.0)
 
-    def along(self, at: Region, E: FloatArray) -> FloatArray:
+    def along(self, at: ActivationRegions, E: FloatArray) -> FloatArray:
         """Unit moves along the surface, nearest to given ones, shape (n, d)."""
         G = self.gradients(at)
         size = (G**2).sum(axis=1)
@@ -124,13 +124,13 @@ class Surface:
         return np.asarray(E / np.where(norms > 0, norms, 1.0)[:, None])
 
     def trace(
-        self, at: Region, E: FloatArray, how: RayTuning, n_turns: IntArray | None = None
+        self, at: ActivationRegions, E: FloatArray, how: RayTuning, n_turns: IntArray | None = None
     ) -> Stops | None:
         """Follow rays from points of the surface.
 
         Parameters
         ----------
-        at : Region
+        at : ActivationRegions
         E : ndarray, shape (n, d)
             Where they are to go.
         how : RayTuning

@@ -14,7 +14,7 @@ import numpy as np
 from revelu.numerics.confidence import SIGMAS
 from revelu.probe.kink_lines import KinkLines, Kinks
 from revelu.recover.deep.estimate import Estimate
-from revelu.recover.deep.frame import Frame, Region
+from revelu.recover.deep.frame import ActivationRegions, Frame
 from revelu.recover.deep.seeds import Seed
 from revelu.recover.deep.surface import RayTuning, Stops, Surface, to_face
 from revelu.types import BoolArray, FloatArray, IntArray
@@ -118,7 +118,7 @@ class Walk:
     tuning : WalkTuning
     estimate : Estimate
         Of the neuron's unknowns.
-    points : Region
+    points : ActivationRegions
         Of the surface, as found, the seed first.
     signs : ndarray, shape (m,)
         Of the rows on top of the frame, such that all of them are off at the seed.
@@ -138,7 +138,7 @@ class Walk:
     rng: np.random.Generator
     tuning: WalkTuning = field(default_factory=WalkTuning)
     estimate: Estimate = field(init=False)
-    points: Region = field(init=False)
+    points: ActivationRegions = field(init=False)
     signs: FloatArray = field(init=False)
     share_found: float = field(default=0.0, init=False)
     is_accepted: bool = field(default=False, init=False)
@@ -270,7 +270,7 @@ class Walk:
             clear = self.tuning.clear * other * slope / rise
         return np.where(np.isfinite(clear) & (slope > 0), clear, reach)
 
-    def _rays(self, *, aimed: bool) -> tuple[Region, FloatArray]:
+    def _rays(self, *, aimed: bool) -> tuple[ActivationRegions, FloatArray]:
         """Points of the surface, and directions to go from them, shape (n, d)."""
         t, m, rng = self.tuning, len(self.frame.b), self.rng
         at = self.points.take(rng.integers(len(self.points), size=t.n_rays))
@@ -297,7 +297,7 @@ class Walk:
 
     def _seek(
         self,
-        at: Region,
+        at: ActivationRegions,
         normals: FloatArray,
         range_: float,
         back: FloatArray | None = None,
@@ -306,7 +306,7 @@ class Walk:
 
         Parameters
         ----------
-        at : Region
+        at : ActivationRegions
         normals : ndarray, shape (n, d)
             Of walls that the surface may turn at in a way that is not known; 0 where it is.
         range_ : float
@@ -377,7 +377,9 @@ class Walk:
         confirmed[single] = near.is_kink & (apart <= error * size)
         return confirmed
 
-    def _add(self, at: Region, X: FloatArray, errors: FloatArray, mine: BoolArray) -> IntArray:
+    def _add(
+        self, at: ActivationRegions, X: FloatArray, errors: FloatArray, mine: BoolArray
+    ) -> IntArray:
         """Take points of the surface into the estimate, and return which."""
         rows = np.flatnonzero(mine)
         there = at.take(rows).moved(X[rows])
@@ -392,7 +394,7 @@ class Walk:
         self.points = self.points.joined(there.take(holds))
         return np.asarray(rows[holds])
 
-    def _fresh(self, n: int, *, uncertain: bool) -> Region | None:
+    def _fresh(self, n: int, *, uncertain: bool) -> ActivationRegions | None:
         """Predicted points after random numbers of turns, the least certain ones or any."""
         t = self.tuning
         at, E = self._rays(aimed=False)

@@ -30,11 +30,11 @@ from revelu.recover.fit.line_rows import LineRows
 from revelu.recover.fit.price import Price
 from revelu.recover.fit.pruning import prune
 from revelu.recover.fit.row_fits import RowFits, least, network_of
-from revelu.recover.fit.sightings import Kinks, Sightings
+from revelu.recover.fit.sightings import MeasuredKinks, Sightings
 from revelu.recover.fit.sizes import Sizes
 from revelu.recover.refine.derivative import Arrays, NetworkDerivative
 from revelu.recover.refine.network_fit import (
-    Fit,
+    NetworkFit,
     Samples,
     degrees_of_freedom,
 )
@@ -336,7 +336,7 @@ class FromLines:
         scan = self.rows.scan(ask, known.rows.W.shape[1], noise, rng, line)
         if scan is None:
             return None
-        kinks = Kinks.of(scan, self.rows.error(noise))
+        kinks = MeasuredKinks.of(scan, self.rows.error(noise))
         made_by = known.makers(kinks)
         more = self.rows.measure(ask, scan, known.rows, made_by, noise, rng)
         known.take(kinks, made_by)
@@ -366,7 +366,7 @@ class FromLines:
 
     def _settled(
         self,
-        found: Fit,
+        found: NetworkFit,
         samples: Samples,
         sample: Callable[[FloatArray], Samples],
         price: Price,

@@ -21,7 +21,7 @@ from revelu.recover.fit.growth import fit_at_once
 from revelu.recover.fit.price import Price
 from revelu.recover.fit.pruning import prune
 from revelu.recover.fit.smallest import Smallest
-from revelu.recover.refine.network_fit import Fit, Samples, fit
+from revelu.recover.refine.network_fit import NetworkFit, Samples, fit
 from revelu.types import FloatArray
 
 log = logging.getLogger(__name__)
@@ -125,7 +125,7 @@ class Graded:
                 break
         return network
 
-    def _refitted(self, network: Network, graded: Samples, limit: float) -> Fit:
+    def _refitted(self, network: Network, graded: Samples, limit: float) -> NetworkFit:
         return fit(network, graded, Stop(self.max_steps, goal=limit), damping=Damping(1e-3))
 
     def _even_errors(self, samples: Samples, first: float) -> list[FloatArray]:

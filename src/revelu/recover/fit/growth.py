@@ -11,7 +11,7 @@ import numpy as np
 
 from revelu.network import Network, add_networks, affine_network
 from revelu.numerics.gauss_newton import Damping, Stop
-from revelu.recover.refine.network_fit import Fit, Samples, fit
+from revelu.recover.refine.network_fit import NetworkFit, Samples, fit
 
 
 def affine_fit(samples: Samples) -> Network:
@@ -40,7 +40,7 @@ def add_neuron(
     *,
     n_starts: int = 6,
     max_steps: int = 25,
-) -> Fit:
+) -> NetworkFit:
     """Add the neuron that explains the residual best, and refit all.
 
     Parameters
@@ -70,7 +70,7 @@ def fit_at_once(
     start: Network | None = None,
     *,
     max_steps: int = 120,
-) -> Fit:
+) -> NetworkFit:
     """Fit ``width`` neurons, those of a start and random ones for the rest."""
     # Damping is heavy at a random start, where the activation patterns are all wrong.
     damping = Damping(1e3 if start is None else 1e-1)

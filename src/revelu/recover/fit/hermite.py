@@ -36,10 +36,10 @@ from revelu.recover.fit.sign_patterns import Patterns, resolve_patterns
 from revelu.recover.fit.sizes import Sizes
 from revelu.recover.fit.smallest import Explanation, Keep, Smallest, forget
 from revelu.recover.fit.spectrum import chance_eigenvalue, rank_by_gap
-from revelu.recover.fit.tensors import Units, estimate_again, estimate_units
+from revelu.recover.fit.tensors import UnitNeurons, estimate_again, estimate_units
 from revelu.recover.fit.weighing import Weighed, weighed
 from revelu.recover.method import Tell, Why
-from revelu.recover.refine.network_fit import Fit, Samples, degrees_of_freedom, fit
+from revelu.recover.refine.network_fit import NetworkFit, Samples, degrees_of_freedom, fit
 from revelu.types import FloatArray
 
 log = logging.getLogger(__name__)
@@ -242,7 +242,7 @@ class _Learner:
     keep: Keep
     eigenvalues: FloatArray | None = field(default=None, init=False)
     moment_errors: tuple[float, ...] = field(default=(), init=False)
-    tensor_estimate: Units | None = field(default=None, init=False)
+    tensor_estimate: UnitNeurons | None = field(default=None, init=False)
     weighed: Weighed | None = field(default=None, init=False)
     notes: list[str] = field(default_factory=list, init=False)
 
@@ -349,7 +349,7 @@ class _Learner:
         outside = slope - basis.T @ (basis @ slope)
         inside = Samples(X @ basis.T, (y - X @ outside)[:, None], self.all.sigma)
         search = Smallest(self.price, min(method.widest(n, r), r + max(r // 4, 4)), 1)
-        ends: list[Fit] = []
+        ends: list[NetworkFit] = []
         for _ in range(method.max_tries):
             self.tell(f"fitting neurons inside {r} of {d} dimensions")
             lifted = _lifted(search.search(self.rng, inside, start).network, basis, outside)
@@ -372,7 +372,7 @@ class _Learner:
         log.info("the span is not that of all rows")
         return None
 
-    def _grown(self, found: Fit, used: Samples, most: int) -> Fit:
+    def _grown(self, found: NetworkFit, used: Samples, most: int) -> NetworkFit:
         """With up to so many neurons more, as long as they explain more."""
         width = found.network.architecture[1] + most
         search = Smallest(self.price, width, 1)

@@ -8,7 +8,7 @@ import numpy as np
 from revelu.network import Network
 from revelu.numerics.error_law import EXACT, ErrorLaw
 from revelu.recover.fit.covariance import StandardErrors
-from revelu.recover.fit.tensors import Units
+from revelu.recover.fit.tensors import UnitNeurons
 from revelu.recover.fit.weighing import slopes_of
 from revelu.recover.method import Why
 from revelu.types import FloatArray
@@ -46,7 +46,7 @@ class Learned:
         Of the second Hermite coefficient, the largest first, without signs.
     moment_errors : tuple of float
         The largest of each order, where moments were estimated.
-    tensor_estimate : Units or None
+    tensor_estimate : UnitNeurons or None
         Where the search began.
     """
 
@@ -62,7 +62,7 @@ class Learned:
     warnings: tuple[str, ...] = ()
     eigenvalues: FloatArray | None = None
     moment_errors: tuple[float, ...] = ()
-    tensor_estimate: Units | None = None
+    tensor_estimate: UnitNeurons | None = None
     law: ErrorLaw = EXACT
     ratios: FloatArray | None = None
 

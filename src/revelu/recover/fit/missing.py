@@ -29,7 +29,7 @@ from revelu.types import FloatArray, IntArray
 
 
 @dataclass(frozen=True)
-class Missing:
+class LackingNeurons:
     """How neurons are found that held ones lack.
 
     Attributes

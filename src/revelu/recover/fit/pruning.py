@@ -15,16 +15,22 @@ import numpy as np
 from revelu.network import Network
 from revelu.numerics.gauss_newton import Damping, Iterative, Stop
 from revelu.recover.fit.price import Price
-from revelu.recover.refine.network_fit import Automatic, Fit, Samples, degrees_of_freedom, fit
+from revelu.recover.refine.network_fit import (
+    Automatic,
+    NetworkFit,
+    Samples,
+    degrees_of_freedom,
+    fit,
+)
 from revelu.types import BoolArray, FloatArray, IntArray
 
 
-def prune(start: Fit, samples: Samples, price: Price, *, max_trials: int = 10) -> Fit:
+def prune(start: NetworkFit, samples: Samples, price: Price, *, max_trials: int = 10) -> NetworkFit:
     """Remove as many neurons as the samples allow, an affine rest being free where there is one.
 
     Parameters
     ----------
-    start : Fit
+    start : NetworkFit
         With neurons to spare; near a solution.
     price : Price
         Of two networks the lower is better.
@@ -33,7 +39,7 @@ def prune(start: Fit, samples: Samples, price: Price, *, max_trials: int = 10) -
 
     Returns
     -------
-    Fit
+    NetworkFit
         With an affine rest if the start has one.
     """
     # An idle neuron is one that explains no more than chance, whatever is known of the noise.
@@ -82,7 +88,7 @@ def drop_idle(network: Network, samples: Samples, cost: float) -> Network:
 
 def _refit(
     network: Network, samples: Samples, price: Price, *, max_steps: int = 40, flat: float = 1e-3
-) -> Fit:
+) -> NetworkFit:
     """Fit all weights; iterations end at a gradient ``flat``, relative to what noise leaves."""
     left = max(samples.n_equations - degrees_of_freedom(network), 1)
     goal = 0.9 * price.noise * float(np.sqrt(left / samples.n_equations))
@@ -95,7 +101,9 @@ def _refit(
     )
 
 
-def _remove_most(found: Fit, samples: Samples, price: Price, max_trials: int) -> Fit | None:
+def _remove_most(
+    found: NetworkFit, samples: Samples, price: Price, max_trials: int
+) -> NetworkFit | None:
     """Remove as many as can go at once, by bisection; None where none can."""
     width = found.network.architecture[1]
     order, costs = _elimination(found.network, samples)
@@ -103,7 +111,7 @@ def _remove_most(found: Fit, samples: Samples, price: Price, max_trials: int) ->
     # are a first guess.
     guess = int((costs < 100.0 * max(found.cost, price.noise)).sum())
     enough, too_many = 0, width + 1
-    best: Fit | None = None
+    best: NetworkFit | None = None
     for _ in range(max_trials):
         if too_many - enough <= 1:
             break

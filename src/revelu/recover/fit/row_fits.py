@@ -17,11 +17,11 @@ import numpy as np
 from revelu.network import Network, add_networks
 from revelu.numerics.gauss_newton import Damping, Iterative, Stop
 from revelu.recover.fit.growth import add_neuron
-from revelu.recover.fit.missing import Missing
+from revelu.recover.fit.missing import LackingNeurons
 from revelu.recover.fit.pruning import drop_idle, with_output_layer
 from revelu.recover.refine.network_fit import (
     Automatic,
-    Fit,
+    NetworkFit,
     Samples,
     degrees_of_freedom,
     fit,
@@ -39,7 +39,7 @@ class RowFits:
     near : float
         Reduced cost, in units of what noise may leave, from which a network has no neuron
         missing: spare ones and many parameters slow the last digits down.
-    missing : Missing
+    missing : LackingNeurons
         How neurons are found that held ones lack,
     n_tries : int
         from other starts up to so often, which takes seconds where more answers take queries;
@@ -69,7 +69,7 @@ class RowFits:
     """
 
     near: float = 2.0
-    missing: Missing = field(default_factory=Missing)
+    missing: LackingNeurons = field(default_factory=LackingNeurons)
     n_tries: int = 2
     n_faint: int = 3
     faint: float = 100.0
@@ -91,7 +91,7 @@ class RowFits:
         """Whether each step of a fit solves normal equations."""
         return n_parameters <= self.most_dense
 
-    def is_near(self, found: Fit, samples: Samples, limit: float) -> bool:
+    def is_near(self, found: NetworkFit, samples: Samples, limit: float) -> bool:
         """Whether no neuron is missing; noise alone may leave the reduced cost ``limit``."""
         return samples.reduced_cost(found.network) <= self.near * limit
 
@@ -108,8 +108,8 @@ class RowFits:
         n_spare: int,
         limit: float,
         rng: np.random.Generator,
-        best: Fit | None = None,
-    ) -> Fit:
+        best: NetworkFit | None = None,
+    ) -> NetworkFit:
         """Fit all weights, those of some neurons beside the rows among them.
 
         Parameters
@@ -118,7 +118,7 @@ class RowFits:
             How many beside the rows.
         limit : float
             The reduced cost that noise alone may leave.
-        best : Fit, optional
+        best : NetworkFit, optional
             What earlier fits ended with.
 
         Raises
@@ -138,9 +138,9 @@ class RowFits:
 
     def completed(
         self, network: Network, samples: Samples, limit: float, rng: np.random.Generator
-    ) -> Fit:
+    ) -> NetworkFit:
         """Join neurons to those that a fit has found, as long as they leave far less."""
-        found = Fit(network, samples.cost(network))
+        found = NetworkFit(network, samples.cost(network))
         for _ in range(self.n_joins):
             before = found
             more = self.missing.find(found.network, samples, self.n_more, rng)
@@ -152,7 +152,7 @@ class RowFits:
                 break
         return found
 
-    def by_full_steps(self, network: Network, samples: Samples) -> Fit:
+    def by_full_steps(self, network: Network, samples: Samples) -> NetworkFit:
         """Fit by whole steps, from a network that errs by hundredths or has a few rows wrong."""
         n = Iterative.as_random(max(samples.n_equations / degrees_of_freedom(network), 1.2))
         iterations = Iterative(n, rtol=1e-3, flat=self.flat, white=True)
@@ -168,7 +168,7 @@ class RowFits:
 
     def _tried(
         self, held: Network, samples: Samples, n_spare: int, limit: float, rng: np.random.Generator
-    ) -> Iterator[Fit]:
+    ) -> Iterator[NetworkFit]:
         """Fits from the neurons that held ones lack, from new starts until one explains.
 
         A fit that ends beside the truth says nothing about the number of answers: another start
@@ -182,7 +182,7 @@ class RowFits:
 
     def _beside_held(
         self, held: Network, samples: Samples, n_spare: int, limit: float, rng: np.random.Generator
-    ) -> Fit:
+    ) -> NetworkFit:
         """Fit all weights, and those of some neurons beside the held ones."""
         more = self.missing.find(held, samples, n_spare, rng)
         network = with_output_layer(add_networks(held, more), samples)
@@ -198,7 +198,7 @@ class RowFits:
             found = min(found, self.by_full_steps(network, samples), key=lambda f: f.cost)
         return found
 
-    def _from_near(self, network: Network, samples: Samples, limit: float) -> Fit:
+    def _from_near(self, network: Network, samples: Samples, limit: float) -> NetworkFit:
         """Fit by whole steps; many parameters by damped ones then, where those left little.
 
         Of rows that belong to no neuron whole steps make neurons that others replace: iterations
@@ -221,9 +221,9 @@ def network_of(rows: Rows, samples: Samples) -> Network:
     return with_output_layer(Network(layers, [rows.b / norms, np.zeros(k)], skip), samples)
 
 
-def least(samples: Samples, found: Fit, best: Fit | None) -> Fit:
+def least(samples: Samples, found: NetworkFit, best: NetworkFit | None) -> NetworkFit:
     """The one of two fits that leaves less of samples, which the second may not have seen."""
     if best is None:
         return found
-    best = Fit(best.network, samples.cost(best.network))
+    best = NetworkFit(best.network, samples.cost(best.network))
     return min(found, best, key=lambda one: samples.reduced_cost(one.network))

@@ -13,7 +13,13 @@ from revelu.recover.fit.price import Price
 from revelu.recover.fit.pruning import by_worth
 from revelu.recover.fit.sizes import Sizes
 from revelu.recover.fit.smallest import Smallest
-from revelu.recover.refine.network_fit import Automatic, Fit, Samples, degrees_of_freedom, fit
+from revelu.recover.refine.network_fit import (
+    Automatic,
+    NetworkFit,
+    Samples,
+    degrees_of_freedom,
+    fit,
+)
 
 log = logging.getLogger(__name__)
 
@@ -82,7 +88,9 @@ def is_near(network: Network, samples: Samples, share: float = 3e-3) -> bool:
     return network.architecture[1] > 0 and even.cost(network) < share * even.spread()
 
 
-def refine(network: Network, samples: Samples, *, max_steps: int = 40, flat: float = 1e-3) -> Fit:
+def refine(
+    network: Network, samples: Samples, *, max_steps: int = 40, flat: float = 1e-3
+) -> NetworkFit:
     """Fit all parameters from a network that is right but for its digits.
 
     In the end each answer weighs by its own error.

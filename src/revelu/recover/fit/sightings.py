@@ -30,7 +30,7 @@ from revelu.types import FloatArray, IntArray
 
 
 @dataclass(frozen=True)
-class Kinks:
+class MeasuredKinks:
     """The kinks of a line, with their errors.
 
     Attributes
@@ -47,7 +47,7 @@ class Kinks:
     jumps: FloatArray
 
     @classmethod
-    def of(cls, scan: LineScan, nu: float) -> "Kinks":
+    def of(cls, scan: LineScan, nu: float) -> "MeasuredKinks":
         """Those of a line that was searched.
 
         Parameters
@@ -130,7 +130,7 @@ class Sightings:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def makers(self, kinks: Kinks, *, sure: float = 4.0, same: float = 0.01) -> IntArray:
+    def makers(self, kinks: MeasuredKinks, *, sure: float = 4.0, same: float = 0.01) -> IntArray:
         """Tell which row makes each kink of a line, one to one; -1 where none does.
 
         Parameters
@@ -156,7 +156,7 @@ class Sightings:
         differ = np.linalg.norm(scan.jumps[:, None] - columns, axis=2) / like
         return match_within(np.maximum(apart, differ))
 
-    def take(self, kinks: Kinks, made_by: IntArray) -> None:
+    def take(self, kinks: MeasuredKinks, made_by: IntArray) -> None:
         """Take in what a line says of the rows that make its kinks.
 
         Parameters
@@ -171,7 +171,7 @@ class Sightings:
         for i in seen[scan.is_single[seen]].tolist():
             self._add(kinks, i, int(made_by[i]))
 
-    def join(self, more: Rows, kinks: Kinks) -> None:
+    def join(self, more: Rows, kinks: MeasuredKinks) -> None:
         """Take in rows that a line has shown, with what it says of them beside."""
         n, line, scan = len(self), kinks.scan.line, kinks.scan
         t = (more.X - line.x0) @ line.v / (line.v @ line.v)
@@ -219,7 +219,7 @@ class Sightings:
         each = self.first.errors[j] ** 2 * float(W @ W) / len(W)
         return np.append(np.full(len(W), each), float(W @ W) * (len(W) + float(X @ X)))
 
-    def _add(self, kinks: Kinks, i: int, j: int) -> None:
+    def _add(self, kinks: MeasuredKinks, i: int, j: int) -> None:
         """Add what a kink says of a row, and solve for it."""
         side = float(np.sign(self.rows.W[j] @ kinks.scan.line.v)) or 1.0
         known = self.equations[j].joined(kinks.equations(i, self.first.A[j], side))

@@ -17,7 +17,7 @@ from revelu.numerics.gauss_newton import Stop
 from revelu.recover.fit.growth import add_neuron, affine_fit, fit_at_once
 from revelu.recover.fit.price import Price
 from revelu.recover.fit.pruning import by_worth, prune
-from revelu.recover.refine.network_fit import Fit, Samples, degrees_of_freedom, fit
+from revelu.recover.refine.network_fit import NetworkFit, Samples, degrees_of_freedom, fit
 
 log = logging.getLogger(__name__)
 
@@ -128,7 +128,7 @@ class Smallest:
 
     def search(
         self, rng: np.random.Generator, samples: Samples, start: Network | None = None
-    ) -> Fit:
+    ) -> NetworkFit:
         """Widen once, and take out the idle neurons."""
         spread = samples.spread()
         if self.at_once:
@@ -156,16 +156,16 @@ class Smallest:
         self,
         rng: np.random.Generator,
         samples: Samples,
-        start: Fit | None = None,
+        start: NetworkFit | None = None,
         *,
         patience: int,
         each: float | None = 2.0,
-    ) -> Fit:
+    ) -> NetworkFit:
         """Add neurons while they explain more than chance would; the best width of all.
 
         Parameters
         ----------
-        start : Fit, optional
+        start : NetworkFit, optional
             To these samples.
         patience : int
             Neurons in a row that may gain nothing.
@@ -185,7 +185,7 @@ class Smallest:
                 break
         return best
 
-    def _best_of(self, found: Fit, samples: Samples) -> Network | None:
+    def _best_of(self, found: NetworkFit, samples: Samples) -> Network | None:
         """The neurons that are worth most."""
         order = by_worth(found.network, samples)
         stay = np.sort(order[int((1.0 - self.kept) * len(order)) :])

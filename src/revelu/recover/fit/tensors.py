@@ -33,7 +33,7 @@ _MOST_POLISHED = 13
 
 
 @dataclass(frozen=True)
-class Units:
+class UnitNeurons:
     """Neurons with unit rows.
 
     Attributes
@@ -50,7 +50,7 @@ class Units:
 
 def recover_units(
     tensors: Mapping[int, FloatArray], n_neurons: int, order: int, rng: np.random.Generator
-) -> list[Units]:
+) -> list[UnitNeurons]:
     """Find neurons from whole tensors, signs included where ``order`` is 1.
 
     Parameters
@@ -60,7 +60,7 @@ def recover_units(
 
     Returns
     -------
-    list of Units
+    list of UnitNeurons
         The best candidates first; empty where no pencil has real eigenvectors.
 
     Notes
@@ -76,14 +76,14 @@ def recover_units(
         with np.errstate(all="ignore"):
             a, b = recover_scalars({k: power_weights(W, tensors[k]) for k in orders})
         if np.isfinite(a).all() and np.isfinite(b).all():
-            units = Units(a, W, b)
+            units = UnitNeurons(a, W, b)
             if order == 1:
                 units, orders = fix_signs(units, tensors[1]), (1, 2, 3)
             found.append(sharpen(units, {k: tensors[k] for k in orders}))
     return found
 
 
-def fix_signs(units: Units, first: FloatArray) -> Units:
+def fix_signs(units: UnitNeurons, first: FloatArray) -> UnitNeurons:
     """Turn each neuron so that ``sum_i a_i Phi(b_i) w_i`` is the first coefficient.
 
     ATV21, Algorithm 3: in ``sum_i z_i a_i w_i = T_1`` each ``|z_i| = Phi > 0``, its sign is
@@ -91,10 +91,12 @@ def fix_signs(units: Units, first: FloatArray) -> Units:
     """
     z = np.linalg.lstsq((units.a[:, None] * units.W).T, first, rcond=None)[0]
     signs = np.where(z < 0, -1.0, 1.0)
-    return Units(units.a, units.W * signs[:, None], units.b * signs)
+    return UnitNeurons(units.a, units.W * signs[:, None], units.b * signs)
 
 
-def estimate_units(moments: Moments, n_neurons: int, rng: np.random.Generator) -> Units | None:
+def estimate_units(
+    moments: Moments, n_neurons: int, rng: np.random.Generator
+) -> UnitNeurons | None:
     """Find neurons from estimated moments; None where the noise forbids it.
 
     The best candidates are polished: least squares over all entries of orders 1 to 4,
@@ -112,8 +114,8 @@ def estimate_units(moments: Moments, n_neurons: int, rng: np.random.Generator) -
 
 
 def estimate_again(
-    units: Units, basis: FloatArray, X: FloatArray, y: FloatArray
-) -> tuple[Units, FloatArray]:
+    units: UnitNeurons, basis: FloatArray, X: FloatArray, y: FloatArray
+) -> tuple[UnitNeurons, FloatArray]:
     """Estimate from what units leave: they are the better control variate.
 
     A network's own coefficients are known without error, so that only the rest has to be
@@ -122,7 +124,7 @@ def estimate_again(
 
     Parameters
     ----------
-    units : Units
+    units : UnitNeurons
         In the coordinates of the basis.
     basis : ndarray, shape (m, d)
         Orthonormal rows, as many as units.
@@ -131,7 +133,7 @@ def estimate_again(
 
     Returns
     -------
-    units : Units
+    units : UnitNeurons
     basis : ndarray, shape (m, d)
         As they were where the units explain nothing.
     """
@@ -150,15 +152,15 @@ def estimate_again(
         for k in range(ORDER + 1)
     ]
     sums = tuple(part + whole for part, whole in zip(moments.values, known, strict=True))
-    start = Units(units.a, W / np.linalg.norm(W, axis=1, keepdims=True), units.b)
+    start = UnitNeurons(units.a, W / np.linalg.norm(W, axis=1, keepdims=True), units.b)
     return polish(start, replace(moments, values=sums))[0], basis
 
 
-def polish(units: Units, moments: Moments) -> tuple[Units, float]:
+def polish(units: UnitNeurons, moments: Moments) -> tuple[UnitNeurons, float]:
     """Fit all entries of orders 1 to 4; the units and the risk that is left."""
     m, d = units.W.shape
     entries = _Entries(m, d, {k: moments.values[k] for k in range(1, ORDER + 1)})
-    start = entries.pack(Units(units.a, units.W, np.clip(units.b, -4.0, 4.0)))
+    start = entries.pack(UnitNeurons(units.a, units.W, np.clip(units.b, -4.0, 4.0)))
     fit = least_squares(
         entries.residual,
         start,
@@ -171,7 +173,7 @@ def polish(units: Units, moments: Moments) -> tuple[Units, float]:
     return entries.unpack(fit.x), float(fit.cost)
 
 
-def sharpen(units: Units, tensors: Mapping[int, FloatArray]) -> Units:
+def sharpen(units: UnitNeurons, tensors: Mapping[int, FloatArray]) -> UnitNeurons:
     """Take Gauss-Newton steps on all entries of some orders, as long as these gain.
 
     Eigenvectors of a pencil lose as many digits as the rows are near to dependent,
@@ -208,12 +210,12 @@ class _Entries:
     d: int
     values: Mapping[int, FloatArray]
 
-    def pack(self, units: Units) -> FloatArray:
+    def pack(self, units: UnitNeurons) -> FloatArray:
         return np.concatenate([units.a, units.b, units.W.ravel()])
 
-    def unpack(self, p: FloatArray) -> Units:
+    def unpack(self, p: FloatArray) -> UnitNeurons:
         a, b, W = self._parts(p)
-        return Units(a, W / np.linalg.norm(W, axis=1, keepdims=True), b)
+        return UnitNeurons(a, W / np.linalg.norm(W, axis=1, keepdims=True), b)
 
     def residual(self, p: FloatArray) -> FloatArray:
         a, b, W = self._parts(p)

@@ -88,7 +88,7 @@ class WhereWrong:
         network, samples
             The best network, and these with what was asked.
         """
-        search = _Search(self, network, samples, ask, limit, rng)
+        search = _WrongSearch(self, network, samples, ask, limit, rng)
         shares = self.beyond * np.arange(1, self.n_on_way + 1)[:, None] / self.n_on_way
         for x in rng.permutation(wrong)[: self.n_wrong]:
             way = search.asked(shares * x)
@@ -103,7 +103,7 @@ class WhereWrong:
 
 
 @dataclass
-class _Search:
+class _WrongSearch:
     """The search, with the best network so far and all that was asked."""
 
     how: WhereWrong

@@ -47,7 +47,7 @@ class Walks(Records):
 
 
 @dataclass(frozen=True)
-class Pace:
+class WalkPace:
     """How walks go.
 
     Attributes
@@ -88,7 +88,7 @@ class Pace:
     slightest: float = np.inf
     coarse: tuple[float, float] = (3.0, 0.5)
 
-    def at(self, told: Told) -> "Pace":
+    def at(self, told: Told) -> "WalkPace":
         """Return what serves where labels tell few digits: longer steps.
 
         Facets that are predicted inherit the errors of rows, some times over behind several
@@ -115,7 +115,7 @@ def walk(
     U: FloatArray,
     then: FloatArray,
     precision: Precision,
-    pace: Pace,
+    pace: WalkPace,
 ) -> Walks:
     """Follow facets along directions until they end.
 
@@ -150,7 +150,7 @@ def walk(
     return Walks(facets, U, then, good, bad)
 
 
-def step_lengths(X: FloatArray, pace: Pace) -> FloatArray:
+def step_lengths(X: FloatArray, pace: WalkPace) -> FloatArray:
     """How far to step behind bends at ``X (n, d)``, (n,)."""
     return np.asarray(pace.step * np.maximum(np.sqrt((X**2).mean(axis=1)), 1.0))
 
@@ -205,7 +205,7 @@ class Ends(Records):
     s: FloatArray
 
 
-def step_behind(ask: Ask, walks: Walks, precision: Precision, pace: Pace) -> Ends:
+def step_behind(ask: Ask, walks: Walks, precision: Precision, pace: WalkPace) -> Ends:
     """Find where borders go on behind the ends of walks.
 
     On a circle around an end, in the plane of the walk and the normal, the border leaves at
@@ -246,7 +246,7 @@ def meeting(walks: Walks, V: FloatArray, s: FloatArray) -> IntArray:
     return np.where(off.min(axis=1) < s / 2.0, nearest, -1)
 
 
-def n_passed(walks: Walks, V: FloatArray, pace: Pace) -> IntArray:
+def n_passed(walks: Walks, V: FloatArray, pace: WalkPace) -> IntArray:
     """How often walks pass each of hyperplanes ``V (m, d + 1)`` without a bend there, (m,)."""
     d, facets = walks.U.shape[1], walks.facets
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -264,7 +264,7 @@ def cross_known(
     V: FloatArray,
     v_err: FloatArray,
     precision: Precision,
-    pace: Pace,
+    pace: WalkPace,
     rng: np.random.Generator,
 ) -> tuple[Facets, BoolArray]:
     """Predict facets behind bends of known neurons from one slope, and see whether they are.
@@ -311,7 +311,7 @@ def cross_seen(
     ends: Ends,
     seen: Bends,
     precision: Precision,
-    pace: Pace,
+    pace: WalkPace,
     rng: np.random.Generator,
 ) -> tuple[Bends, IntArray]:
     """Predict facets behind bends from a few slopes, where bends seen before have their neurons.
@@ -385,7 +385,7 @@ def _same_neurons(
 
 
 def measure_behind(
-    ask: Ask, ends: Ends, precision: Precision, pace: Pace, rng: np.random.Generator
+    ask: Ask, ends: Ends, precision: Precision, pace: WalkPace, rng: np.random.Generator
 ) -> tuple[Bends, IntArray]:
     """Measure the facets behind bends, and keep those that meet the facet before where it ends.
 

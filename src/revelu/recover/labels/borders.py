@@ -6,7 +6,7 @@ import numpy as np
 
 from revelu.numerics.bisection import bisect
 from revelu.numerics.records import Records
-from revelu.recover.labels.domain import EVERYWHERE, Everywhere
+from revelu.recover.labels.domain import EVERYWHERE, AllInputs
 from revelu.recover.labels.heights import Ask
 from revelu.types import BoolArray, FloatArray, IntArray
 
@@ -73,7 +73,7 @@ class Pool:
         Classes with fewer members are enriched.
     radii : tuple of float
         How far around a point to look for more, relative to its size.
-    domain : Everywhere
+    domain : AllInputs
         Where all inputs are.
     """
 
@@ -85,7 +85,7 @@ class Pool:
     wider: tuple[float, ...] = (1.0, 10.0, 100.0, 0.1)
     fewest: int = 20
     radii: tuple[float, ...] = (0.3, 0.1, 0.03)
-    domain: Everywhere = EVERYWHERE
+    domain: AllInputs = EVERYWHERE
     X: FloatArray = field(init=False)
     labels: FloatArray = field(init=False)
 

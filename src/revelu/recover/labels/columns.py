@@ -81,7 +81,7 @@ class Added(Records):
 
 
 @dataclass(frozen=True, eq=False)
-class Columns:
+class OutputEquations:
     """What equations say of the output layer.
 
     Attributes
@@ -132,7 +132,7 @@ def fit_columns(
     *,
     skip: bool,
     wide: bool = False,
-) -> Columns:
+) -> OutputEquations:
     """Solve for the output layer.
 
     Parameters
@@ -178,7 +178,7 @@ def fit_columns(
     def added(mix: FloatArray) -> Added:
         return Added(*(np.moveaxis(part @ mix.T, -1, 0) for part in (A, G, c)))
 
-    return Columns(
+    return OutputEquations(
         A @ best,
         G @ best,
         c @ best,
@@ -292,7 +292,7 @@ def slopes(
 
 
 def distances(
-    V: FloatArray, columns: Columns, borders: Borders, pairs: tuple[IntArray, IntArray]
+    V: FloatArray, columns: OutputEquations, borders: Borders, pairs: tuple[IntArray, IntArray]
 ) -> FloatArray:
     """How far points are off the borders that columns have, to first order, (n,)."""
     X, (a, b) = borders.X, pairs
@@ -307,7 +307,7 @@ def distances(
 def allowances(
     V: FloatArray,
     err: FloatArray,
-    columns: Columns,
+    columns: OutputEquations,
     borders: Borders,
     pairs: tuple[IntArray, IntArray],
     places: float,

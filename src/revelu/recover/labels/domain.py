@@ -8,7 +8,7 @@ from revelu.types import FloatArray
 
 
 @dataclass(frozen=True)
-class Everywhere:
+class AllInputs:
     """All inputs."""
 
     def draw(self, rng: np.random.Generator, shape: tuple[int, int]) -> FloatArray:
@@ -26,7 +26,7 @@ class Everywhere:
 
 
 @dataclass(frozen=True, eq=False)
-class Orthant(Everywhere):
+class LayerOutputs(AllInputs):
     """Outputs of a ReLU layer: no coordinate is negative.
 
     What lies above a first layer is asked here.
@@ -68,4 +68,4 @@ class Orthant(Everywhere):
         return np.asarray(t.min(axis=1, initial=np.inf))
 
 
-EVERYWHERE = Everywhere()
+EVERYWHERE = AllInputs()

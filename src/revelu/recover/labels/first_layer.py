@@ -16,7 +16,7 @@ import numpy as np
 from revelu.recover.labels.borders import Borders, Pool
 from revelu.recover.labels.facets import Precision
 from revelu.recover.labels.heights import heights
-from revelu.recover.labels.rows import Rows
+from revelu.recover.labels.rows import NeuronRows
 from revelu.recover.labels.survey import Survey
 from revelu.recover.labels.told import Told
 from revelu.types import BoolArray, FloatArray, IntArray
@@ -225,15 +225,19 @@ def _are_clear(
 
 
 def refined_rows(
-    pool: Pool, rows: Rows, precision: Precision, depth: Depth, others: Rows | None = None
-) -> Rows:
+    pool: Pool,
+    rows: NeuronRows,
+    precision: Precision,
+    depth: Depth,
+    others: NeuronRows | None = None,
+) -> NeuronRows:
     """Rows to more digits: hyperplanes through points at which borders bend.
 
     Two heights on either side of a place are two lines, which meet where the border bends.
 
     Parameters
     ----------
-    others : Rows, optional
+    others : NeuronRows, optional
         These rows, then others that are known.
     """
     m, d = len(rows), pool.dim
@@ -267,7 +271,7 @@ def refined_rows(
         v = v * np.sign(v @ V[i])
         if np.abs(v - V[i]).max() < max(depth.same, depth.room * err[i]):
             V[i], err[i], seen[i] = v, error, rest
-    return Rows(V, err, seen)
+    return NeuronRows(V, err, seen)
 
 
 def _null_row(M: FloatArray, depth: Depth) -> tuple[FloatArray, float, FloatArray]:
@@ -329,7 +333,7 @@ class FirstLayer:
         self.above = np.empty((0, self.pool.dim + 1))
 
     @property
-    def rows(self) -> Rows:
+    def rows(self) -> NeuronRows:
         """Those of the first layer."""
         return self.survey.rows.take(np.arange(self.n_found))
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from revelu.recover.labels.bends import Pace
+from revelu.recover.labels.bends import WalkPace
 from revelu.recover.labels.columns import Spectrum
 from revelu.recover.labels.facets import Precision
 from revelu.recover.labels.first_layer import Depth
@@ -84,7 +84,7 @@ class FromLabels(Method):
     max_denied: int = 12
     max_repairs: int = 6
     precision: Precision = Precision()  # noqa: RUF009 - frozen
-    pace: Pace = Pace()  # noqa: RUF009
+    pace: WalkPace = WalkPace()  # noqa: RUF009
     matching: Matching = Matching()  # noqa: RUF009
     effort: Effort = Effort()  # noqa: RUF009
     roughness: Roughness = Roughness()  # noqa: RUF009

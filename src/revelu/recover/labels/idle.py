@@ -16,13 +16,13 @@ from dataclasses import replace
 import numpy as np
 from scipy.optimize import linprog
 
-from revelu.recover.labels.columns import Added, Columns
+from revelu.recover.labels.columns import Added, OutputEquations
 from revelu.types import FloatArray, IntArray
 
 
 def settled(
-    columns: Columns, V: FloatArray, X: FloatArray, labels: IntArray, *, faint: float = 1e-9
-) -> Columns:
+    columns: OutputEquations, V: FloatArray, X: FloatArray, labels: IntArray, *, faint: float = 1e-9
+) -> OutputEquations:
     """Choose idle vectors and factors by labels; those chosen stay where all labels agree.
 
     Parameters
@@ -50,7 +50,7 @@ def settled(
 
 
 def _margins(
-    columns: Columns, idle: Added, V: FloatArray, X: FloatArray, labels: IntArray
+    columns: OutputEquations, idle: Added, V: FloatArray, X: FloatArray, labels: IntArray
 ) -> FloatArray:
     """By how much the outputs of labels are above the others, and what idle vectors add to it.
 
@@ -66,7 +66,9 @@ def _margins(
     return np.asarray((own - F).reshape(len(F), -1))
 
 
-def _widest(columns: Columns, idle: Added, margins: FloatArray, faint: float) -> FloatArray | None:
+def _widest(
+    columns: OutputEquations, idle: Added, margins: FloatArray, faint: float
+) -> FloatArray | None:
     """How much of each idle vector leaves the widest margin, (t,), with no entry above all others.
 
     Without that bound a margin that nothing ends grows for ever.

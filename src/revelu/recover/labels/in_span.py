@@ -15,9 +15,9 @@ import numpy as np
 
 from revelu.oracle import Oracle
 from revelu.recover.method import Candidate, Disagreement, Tell, Why
-from revelu.recover.span import Labels
+from revelu.recover.span import LabelSpan
 from revelu.recover.span.boundary import Border, find_borders
-from revelu.recover.span.label_search import Search as SpanSearch
+from revelu.recover.span.label_search import LabelSpanSearch as SpanSearch
 from revelu.recover.subspace import Subspace
 from revelu.types import FloatArray
 
@@ -97,7 +97,7 @@ class InSpan:
         tuning, d = self.tuning, self.oracle.dim_in
         self.inside = None
         self.tell("looking for directions")
-        method = Labels(tuning.n_empty_looks, tuning.largest_angle, tuning.most_directions)
+        method = LabelSpan(tuning.n_empty_looks, tuning.largest_angle, tuning.most_directions)
         why, _ = method.run(self.span, self.tell)
         # Borders of one direction are points, and tell no weight.
         if why is not Why.EXPLAINED or not 1 < self.span.rank < tuning.most_directions * d:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from revelu.recover.labels.polygons import End, Polygons, tangents
+from revelu.recover.labels.polygons import EdgeEnd, Polygons, tangents
 from revelu.types import BoolArray, FloatArray, IntArray
 
 
@@ -75,7 +75,7 @@ class BentEdges:
 
 
 @dataclass(frozen=True, eq=False)
-class Line:
+class NeuronLine:
     """A line, ``V (3,)``, on which bends ``on`` are that one neuron has made.
 
     Where it crosses an ``edge`` without a bend, both of its classes get the same there.
@@ -108,7 +108,7 @@ def crosses(polygons: Polygons, V: FloatArray, vertices: IntArray) -> BoolArray:
     s = np.empty((len(V), len(U), 2))
     for side, way in enumerate((-1.0, 1.0)):
         at = polygons.edges.X + np.nan_to_num(T[:, side], posinf=0.0, neginf=0.0)[:, None] * U
-        far = polygons.ends[:, side] == End.FAR
+        far = polygons.ends[:, side] == EdgeEnd.FAR
         points = np.where(
             far[:, None],
             np.column_stack([way * U, np.zeros(len(U))]),
@@ -125,7 +125,7 @@ def parts(bends: BentEdges, V: FloatArray, rows: IntArray, least: float) -> Bool
     return np.asarray((u * r < 0) & (np.minimum(np.abs(u), np.abs(r)) > least))
 
 
-def find_lines(polygons: Polygons, bends: BentEdges, tuning: Collinearity) -> list[Line]:
+def find_lines(polygons: Polygons, bends: BentEdges, tuning: Collinearity) -> list[NeuronLine]:
     """Lines on which there are three bends or more, those of the most first."""
     H = np.column_stack([bends.X, np.ones(len(bends))])
     found: list[tuple[int, FloatArray, IntArray]] = []
@@ -144,7 +144,7 @@ def find_lines(polygons: Polygons, bends: BentEdges, tuning: Collinearity) -> li
     free, lines = np.ones(len(bends), bool), []
     for _, V, on in sorted(found, key=lambda one: -one[0]):
         if free[on].all() and _is_line(polygons, bends, V, on, tuning):
-            lines.append(Line(V, on))
+            lines.append(NeuronLine(V, on))
             free[on] = False
     return lines
 
@@ -165,7 +165,7 @@ def _is_line(
 
 def find_pairs(
     polygons: Polygons, bends: BentEdges, left: IntArray, tuning: Collinearity
-) -> list[Line]:
+) -> list[NeuronLine]:
     """Lines through two of the bends ``left`` that one neuron may have made."""
     i, j = (left[side] for side in np.triu_indices(len(left), 1))
     H = np.column_stack([bends.X, np.ones(len(bends))])
@@ -181,10 +181,10 @@ def find_pairs(
     i, j, V = i[good], j[good], V[good]
     free = ~crosses(polygons, V, np.column_stack([bends.vertex[i], bends.vertex[j]]))
     pairs = np.column_stack([i, j])
-    return [Line(V[k], pairs[k]) for k in np.flatnonzero(free)]
+    return [NeuronLine(V[k], pairs[k]) for k in np.flatnonzero(free)]
 
 
-def find_gaps(polygons: Polygons, n_ways: int, narrowest: float) -> list[Line]:
+def find_gaps(polygons: Polygons, n_ways: int, narrowest: float) -> list[NeuronLine]:
     """Lines that cross no edge and have some on either side, three for each way to part them.
 
     What is added behind them by three such lines, with columns of their own, is any affine map:
@@ -213,7 +213,7 @@ def find_gaps(polygons: Polygons, n_ways: int, narrowest: float) -> list[Line]:
         other = max(gaps, key=lambda one: np.abs(np.sin(angles[one[1]] - angles[way])))
         places = [(way, start + share * width) for share in (0.25, 0.75)]
         places.append((other[1], other[2] + 0.5 * other[0]))
-        lines += [Line(np.append(N[w], -t), np.empty(0, np.intp)) for w, t in places]
+        lines += [NeuronLine(np.append(N[w], -t), np.empty(0, np.intp)) for w, t in places]
     return lines
 
 
@@ -221,7 +221,7 @@ def find_intervals(polygons: Polygons, bends: BentEdges, i: int) -> list[tuple[f
     """Ratios of slopes at which the line through a bend crosses no edge elsewhere, widest first."""
     T = tangents(polygons.edges.F)
     X = np.column_stack([polygons.vertices, np.ones(len(polygons.vertices))])
-    ways = np.vstack([T[polygons.ends[:, side] == End.FAR] for side in (0, 1)])
+    ways = np.vstack([T[polygons.ends[:, side] == EdgeEnd.FAR] for side in (0, 1)])
     points = np.vstack(
         [np.delete(X, bends.vertex[i], axis=0), np.column_stack([ways, np.zeros(len(ways))])]
     )

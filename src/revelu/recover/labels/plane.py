@@ -31,7 +31,7 @@ from revelu.network import Network
 from revelu.recover.labels.lines import (
     BentEdges,
     Collinearity,
-    Line,
+    NeuronLine,
     bends_of,
     find_gaps,
     find_intervals,
@@ -39,7 +39,7 @@ from revelu.recover.labels.lines import (
     find_pairs,
     middle_ratios,
 )
-from revelu.recover.labels.polygons import End, Polygons, tangents
+from revelu.recover.labels.polygons import EdgeEnd, Polygons, tangents
 from revelu.types import BoolArray, FloatArray, IntArray
 
 
@@ -103,12 +103,12 @@ class Drawing:
 class Choice:
     """Which neurons have made the bends: lines, and intervals of bends alone."""
 
-    lines: tuple[Line, ...]
+    lines: tuple[NeuronLine, ...]
     alone: tuple[tuple[int, tuple[float, float]], ...]
 
 
 @dataclass(frozen=True, eq=False)
-class Drawn:
+class DrawnPlane:
     """A network with the polygons for borders.
 
     Attributes
@@ -127,7 +127,7 @@ class Drawn:
 
 
 @dataclass
-class Plane:
+class LabelledPlane:
     """Polygons, and the labels of some inputs.
 
     Attributes
@@ -154,7 +154,7 @@ class Plane:
         self.err = edges.err + edges.off + self.drawing.floor
         self.n_edges, self.k = len(edges), len(self.classes)
 
-    def draw(self) -> Drawn | None:
+    def draw(self) -> DrawnPlane | None:
         """Find a network that has all borders and labels; None where none is found."""
         tuning = self.drawing.collinearity
         lines = find_lines(self.polygons, self.bends, tuning)
@@ -177,7 +177,7 @@ class Plane:
                     network = self._network_of(whole)
                     if network is not None:
                         n_open = len(whole.lines) + len(whole.alone) - len(lines)
-                        return Drawn(network, len(lines), n_open)
+                        return DrawnPlane(network, len(lines), n_open)
         return None
 
     def _with_unseen(self, choice: Choice) -> Iterator[Choice]:
@@ -193,7 +193,7 @@ class Plane:
                 for share in (0.25, 0.75):
                     V = middle_ratios(np.array(lo), np.array(hi), share) * G - F
                     V = V / np.linalg.norm(V[:2])
-                    lines.append(Line(V, np.empty(0, np.intp), edge))
+                    lines.append(NeuronLine(V, np.empty(0, np.intp), edge))
         if lines:
             yield replace(choice, lines=(*choice.lines, *lines))
 
@@ -218,7 +218,7 @@ class Plane:
         for line in shared[i][len(with_more) :]:
             yield from self._choices(*self._with(line, choice, left))
 
-    def _next(self, choice: Choice, shared: dict[int, list[Line]]) -> int:
+    def _next(self, choice: Choice, shared: dict[int, list[NeuronLine]]) -> int:
         """The bend to choose for next: one that leaves few ways, or that equations reach first."""
         chosen = [int(i) for line in choice.lines for i in line.on] + [i for i, _ in choice.alone]
         edges = np.column_stack([self.bends.before, self.bends.behind])
@@ -231,7 +231,9 @@ class Plane:
         return min(shared, key=ways)
 
     @staticmethod
-    def _with(line: Line, choice: Choice, left: frozenset[int]) -> tuple[Choice, frozenset[int]]:
+    def _with(
+        line: NeuronLine, choice: Choice, left: frozenset[int]
+    ) -> tuple[Choice, frozenset[int]]:
         """Take a line into a choice; the bends that are left then."""
         return Choice((*choice.lines, line), choice.alone), left.difference(line.on.tolist())
 
@@ -310,7 +312,7 @@ class Plane:
         """Points of all edges away from their ends, (n, 3), with a last coordinate of 1."""
         edges, T = self.polygons.edges, self.polygons.extents
         size = np.maximum(np.abs(edges.X).max(axis=1, initial=0.0), 1.0)
-        T = np.where(self.polygons.ends == End.FAR, np.nan, T)
+        T = np.where(self.polygons.ends == EdgeEnd.FAR, np.nan, T)
         lo = np.where(np.isnan(T[:, 0]), np.where(np.isnan(T[:, 1]), 0.0, T[:, 1]) - size, T[:, 0])
         hi = np.where(np.isnan(T[:, 1]), np.where(np.isnan(T[:, 0]), 0.0, T[:, 0]) + size, T[:, 1])
         X = edges.X + ((lo + hi) / 2.0)[:, None] * tangents(edges.F)
@@ -324,7 +326,7 @@ class Plane:
         inset, T, ends = self.drawing.inset, self.polygons.extents, self.polygons.ends
         size = np.maximum(np.abs(self.polygons.edges.X).max(axis=1, initial=0.0), 1.0)
         far = self.drawing.far * size[:, None] * np.array([-1.0, 1.0])
-        T = np.where(ends == End.FAR, far, T)
+        T = np.where(ends == EdgeEnd.FAR, far, T)
         inner = T + inset * np.clip(T[:, ::-1] - T, -size[:, None], size[:, None])
         return np.asarray(np.where(np.isin(ends, self.bends.vertex), T, inner))
 
@@ -483,7 +485,7 @@ class Plane:
 
 
 def _inside(
-    null: FloatArray, cone: FloatArray, plane: Plane, gaps: FloatArray | None = None
+    null: FloatArray, cone: FloatArray, plane: LabelledPlane, gaps: FloatArray | None = None
 ) -> FloatArray | None:
     """Unknowns in a null space, ``null (n, q)``, whose slopes are as far inside a cone as can be.
 
@@ -510,7 +512,7 @@ def _inside(
 
 
 def _nearest(
-    null: FloatArray, cone: FloatArray, plane: Plane, gaps: FloatArray
+    null: FloatArray, cone: FloatArray, plane: LabelledPlane, gaps: FloatArray
 ) -> FloatArray | None:
     """Unknowns whose slopes are inside a cone and that miss inequalities by the least sum.
 

@@ -15,7 +15,7 @@ from scipy.sparse.linalg import LinearOperator, lsqr
 from revelu.network import Network
 from revelu.numerics.bisection import bisect
 from revelu.recover.labels.borders import Borders
-from revelu.recover.labels.domain import EVERYWHERE, Everywhere
+from revelu.recover.labels.domain import EVERYWHERE, AllInputs
 from revelu.recover.labels.heights import Ask
 from revelu.recover.labels.told import Told
 from revelu.types import BoolArray, FloatArray, IntArray
@@ -148,7 +148,7 @@ def balanced_borders(
     classes: FloatArray,
     rng: np.random.Generator,
     polish: Polish,
-    domain: Everywhere = EVERYWHERE,
+    domain: AllInputs = EVERYWHERE,
 ) -> Borders:
     """Predicted borders, with more of them where few are on one side of a neuron's hyperplane.
 

@@ -12,14 +12,14 @@ from enum import IntEnum
 import numpy as np
 
 from revelu.numerics.bisection import bisect
-from revelu.recover.labels.bends import Pace, Walks, step_lengths, walk
+from revelu.recover.labels.bends import WalkPace, Walks, step_lengths, walk
 from revelu.recover.labels.borders import Borders
 from revelu.recover.labels.facets import Facets, Precision, are_flat, measure_facets
 from revelu.recover.labels.heights import Ask, heights
 from revelu.types import BoolArray, FloatArray, IntArray
 
 
-class End(IntEnum):
+class EdgeEnd(IntEnum):
     """Ends of edges that are at no vertex."""
 
     OPEN = -1
@@ -127,7 +127,7 @@ def _extents(edges: Facets, ends: IntArray, vertices: FloatArray) -> FloatArray:
     U = tangents(edges.F)
     for side, far in enumerate((-np.inf, np.inf)):
         own = ends[:, side]
-        T[own == End.FAR, side] = far
+        T[own == EdgeEnd.FAR, side] = far
         known = np.flatnonzero(own >= 0)
         T[known, side] = ((vertices[own[known]] - edges.X[known]) * U[known]).sum(axis=1)
     return T
@@ -146,7 +146,7 @@ class Tracer:
     ask: Ask
     rng: np.random.Generator
     precision: Precision
-    pace: Pace
+    pace: WalkPace
     tracing: Tracing
     edges: Facets = field(init=False)
     ends: IntArray = field(init=False)
@@ -173,8 +173,8 @@ class Tracer:
         facets, _ = measure_facets(
             self.ask, starts.X, starts.E, starts.a, starts.b, sizes, self.precision, self.rng
         )
-        self._take_in(facets, np.full((len(facets), 2), End.OPEN))
-        while (self.ends == End.OPEN).any() and not self.is_full:
+        self._take_in(facets, np.full((len(facets), 2), EdgeEnd.OPEN))
+        while (self.ends == EdgeEnd.OPEN).any() and not self.is_full:
             self._advance()
 
     def polygons(self) -> Polygons:
@@ -230,27 +230,27 @@ class Tracer:
 
     def _advance(self) -> None:
         """Follow all edges to their ends, and take in what leaves those."""
-        rows, sides = np.nonzero(self.ends == End.OPEN)
+        rows, sides = np.nonzero(self.ends == EdgeEnd.OPEN)
         facets = self.edges.take(rows)
         U = tangents(facets.F) * np.where(sides, 1.0, -1.0)[:, None]
         facets = self._sharpened(facets, U)
         U = tangents(facets.F) * np.where(sides, 1.0, -1.0)[:, None]
         walks = walk(self.ask, facets, U, np.full(U.shape, np.nan), self.precision, self.pace)
         ended = np.isfinite(walks.bad)
-        at = np.where(ended, self._vertices_at(walks), End.FAR)
-        new = np.flatnonzero(at == End.LOST)
+        at = np.where(ended, self._vertices_at(walks), EdgeEnd.FAR)
+        new = np.flatnonzero(at == EdgeEnd.LOST)
         corners = self._turn(walks.take(new))
         first: list[int] = []
         for i, X in enumerate(corners.X):
             at[new[i]] = self._vertex(X)
-            if np.isfinite(X).all() and at[new[i]] == End.LOST:
+            if np.isfinite(X).all() and at[new[i]] == EdgeEnd.LOST:
                 at[new[i]] = len(self.vertices)
                 self.vertices = np.vstack([self.vertices, X])
                 first.append(i)
         self.ends[rows, sides] = at
         chosen = np.flatnonzero(np.isin(corners.of, first))
         leaving, R = corners.leaving.take(chosen), corners.R[chosen]
-        ends = np.full((len(chosen), 2), End.OPEN)
+        ends = np.full((len(chosen), 2), EdgeEnd.OPEN)
         side = np.where((tangents(leaving.F) * R).sum(axis=1) > 0, 0, 1)
         ends[np.arange(len(chosen)), side] = at[new[corners.of[chosen]]]
         self._take_in(leaving, ends)
@@ -308,17 +308,17 @@ class Tracer:
     def _vertex(self, X: FloatArray) -> int:
         """The known vertex at ``X (2,)``; LOST for none."""
         if not len(self.vertices) or not np.isfinite(X).all():
-            return End.LOST
+            return EdgeEnd.LOST
         apart = np.abs(self.vertices - X).max(axis=1)
         best = int(apart.argmin())
         room = self.tracing.same * max(float(np.abs(X).max()), 1.0)
-        return best if apart[best] < room else End.LOST
+        return best if apart[best] < room else EdgeEnd.LOST
 
     def _vertices_at(self, walks: Walks) -> IntArray:
         """The known vertices at which walks have ended, (n,); LOST for none."""
         with np.errstate(invalid="ignore"):
             middle, width = (walks.good + walks.bad) / 2.0, walks.bad - walks.good
-        found = np.full(len(middle), End.LOST)
+        found = np.full(len(middle), EdgeEnd.LOST)
         for i in np.flatnonzero(np.isfinite(walks.bad)):
             offset = self.vertices - walks.facets.X[i]
             size = max(float(np.abs(walks.facets.X[i] + middle[i] * walks.U[i]).max()), 1.0)
@@ -350,7 +350,7 @@ class Tracer:
         longest = tracing.longest * np.maximum(np.abs(edges.X).max(axis=1, initial=0.0), 1.0)
         lo = np.where(np.isfinite(lo), lo, -edges.h)
         hi = np.where(np.isfinite(hi), hi, edges.h)
-        far = [self.ends[:, side] == End.FAR for side in (0, 1)]
+        far = [self.ends[:, side] == EdgeEnd.FAR for side in (0, 1)]
         lo, hi = np.where(far[0], hi - longest, lo), np.where(far[1], lo + longest, hi)
         P, Q = (
             edges.X + (lo + share * (hi - lo))[:, None] * U
@@ -394,7 +394,7 @@ def _corners(
     ask: Ask,
     walks: Walks,
     precision: Precision,
-    pace: Pace,
+    pace: WalkPace,
     rng: np.random.Generator,
     *,
     sharp: bool,
@@ -455,7 +455,7 @@ def _meeting(
     of: IntArray,
     s: FloatArray,
     precision: Precision,
-    pace: Pace,
+    pace: WalkPace,
 ) -> _Corners:
     """Keep edges that all meet where the walk has ended."""
     near, U = walks.facets.take(of), walks.U[of]

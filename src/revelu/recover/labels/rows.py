@@ -68,7 +68,7 @@ class Matching:
 
 
 @dataclass(frozen=True, eq=False)
-class Rows(Records):
+class NeuronRows(Records):
     """Affine maps of neurons, struct of arrays.
 
     Attributes
@@ -86,11 +86,11 @@ class Rows(Records):
     seen: FloatArray
 
     @classmethod
-    def none(cls, d: int) -> "Rows":
+    def none(cls, d: int) -> "NeuronRows":
         """No rows of d inputs."""
         return cls(np.empty((0, d + 1)), np.empty(0), np.empty((0, d + 1, d + 1)))
 
-    def refined(self, bends: Bends) -> "Rows":
+    def refined(self, bends: Bends) -> "NeuronRows":
         """Take in what more bends say, each of the row that its space holds best."""
         if not len(bends) or not len(self):
             return self
@@ -100,7 +100,7 @@ class Rows(Records):
         for i in np.unique(of):
             own = of == i
             V[i], errs[i], seen[i] = _best_row(P[own], err[own], V[i], seen[i])
-        return Rows(V, errs, seen)
+        return NeuronRows(V, errs, seen)
 
 
 def holds_row(bends: Bends, V: FloatArray, matching: Matching) -> BoolArray:
@@ -136,7 +136,7 @@ def distinct(bends: Bends, matching: Matching) -> Bends:
     return bends.take(np.array(first, np.intp))
 
 
-def find_rows(bends: Bends, matching: Matching) -> Rows:
+def find_rows(bends: Bends, matching: Matching) -> NeuronRows:
     """Find neurons that two of the bends or more have in common."""
     d1 = bends.before.F.shape[1]
     if d1 == 3:
@@ -144,8 +144,8 @@ def find_rows(bends: Bends, matching: Matching) -> Rows:
         bends = distinct(bends, matching)
     n = len(bends)
     if n < 2:
-        return Rows.none(d1 - 1)
-    found = Rows.none(d1 - 1)
+        return NeuronRows.none(d1 - 1)
+    found = NeuronRows.none(d1 - 1)
     P, err = planes_of(bends)
     facets = np.stack([bends.before.F, bends.behind.F], axis=1)
     facets = facets / np.linalg.norm(facets, axis=2)[:, :, None]
@@ -160,7 +160,7 @@ def find_rows(bends: Bends, matching: Matching) -> Rows:
             continue
         same = np.flatnonzero(holds_row(bends, row[None], matching)[:, 0])
         row, error, seen = _best_row(P[same], err[same], row, np.empty((0, d1)))
-        found = found.joined(Rows(row[None], np.array([error]), seen[None]))
+        found = found.joined(NeuronRows(row[None], np.array([error]), seen[None]))
         free[holds_row(bends, row[None], matching)[:, 0]] = False
     return found
 
@@ -231,7 +231,7 @@ def _best_row(
     row : ndarray, shape (d + 1,)
         About where it is.
     seen : ndarray, shape (r, d + 1)
-        What other spaces have said, as of :class:`Rows`.
+        What other spaces have said, as of :class:`NeuronRows`.
     """
     eye = np.eye(P.shape[2])
     weights = 1.0 / np.maximum(err, 1e-12)

@@ -28,8 +28,8 @@ from revelu.errors import LimitReachedError
 from revelu.network import Network
 from revelu.oracle import Oracle
 from revelu.recover.labels.borders import Borders, Pool
-from revelu.recover.labels.columns import Columns, allowances, distances, fit_columns
-from revelu.recover.labels.domain import EVERYWHERE, Everywhere, Orthant
+from revelu.recover.labels.columns import OutputEquations, allowances, distances, fit_columns
+from revelu.recover.labels.domain import EVERYWHERE, AllInputs, LayerOutputs
 from revelu.recover.labels.first_layer import refined_rows, share_bent
 from revelu.recover.labels.idle import settled
 from revelu.recover.labels.in_span import Inside, InSpan
@@ -48,7 +48,7 @@ from revelu.recover.labels.roughness import (
     objection,
     restlessness,
 )
-from revelu.recover.labels.rows import Rows
+from revelu.recover.labels.rows import NeuronRows
 from revelu.recover.labels.signs import find_signs
 from revelu.recover.labels.survey import Survey
 from revelu.recover.labels.told import Told
@@ -68,7 +68,7 @@ class LabelSearch(Search):
     """The method at work on one target."""
 
     method: "FromLabels"
-    domain: Everywhere = EVERYWHERE
+    domain: AllInputs = EVERYWHERE
     own: OwnInputs | None = None
     pool: Pool = field(init=False)
     survey: Survey = field(init=False)
@@ -296,7 +296,7 @@ class LabelSearch(Search):
             return self._ended(Why.HYPERPLANES_END, _THIRD) if 2 * n > of else None
         tuning = self.method
 
-        def begin(oracle: Oracle, domain: Orthant) -> LabelSearch:
+        def begin(oracle: Oracle, domain: LayerOutputs) -> LabelSearch:
             above = replace(tuning, surplus=tuning.surplus_above, n_fresh=tuning.n_fresh_above)
             return LabelSearch(above, oracle, self.noise, self.rng, self.tell, domain=domain)
 
@@ -389,12 +389,14 @@ class LabelSearch(Search):
             told = told.take(kept)
         self.survey.rows = rows.take(~rough).joined(told)
 
-    def _refined_rows(self) -> Rows:
+    def _refined_rows(self) -> NeuronRows:
         """Rows to more digits, before all weights are fitted to borders that they predict."""
         tuning = self.method
         return refined_rows(self.pool, self.survey.rows, tuning.precision, tuning.depth)
 
-    def _columns(self, *, skip: bool, V: FloatArray | None = None) -> tuple[Columns, FloatArray]:
+    def _columns(
+        self, *, skip: bool, V: FloatArray | None = None
+    ) -> tuple[OutputEquations, FloatArray]:
         """Fit the output layer; return how far points are off, too, over what they may be, (n,)."""
         rows = self.survey.rows.V if V is None else V
         n_skip = rows.shape[1] if self.domain is not EVERYWHERE else min(rows.shape) + 1
@@ -424,7 +426,7 @@ class LabelSearch(Search):
             )
         return columns, np.nan_to_num(rest / most, nan=np.inf)
 
-    def _drop_idle_rows(self, columns: Columns) -> bool:
+    def _drop_idle_rows(self, columns: OutputEquations) -> bool:
         """Take out rows that no output has: two bends may have had something else in common."""
         # Strangers whose spaces seem to meet have columns of the size of what rows are off.
         is_idle = self._are_idle(columns.A, 0.0 if self.told is None else 8.0 * self.told.rows)
@@ -458,7 +460,7 @@ class LabelSearch(Search):
         P, Q, a = self.pool.segments(n, last=n)
         self.borders = self.borders.joined(self.pool.between(P, Q, a, self._rtol))
 
-    def _unsigned(self, columns: Columns) -> Candidate:
+    def _unsigned(self, columns: OutputEquations) -> Candidate:
         """A network with a skip, of which labels do not tell that nothing is missing."""
         network = columns.network(self.survey.rows.V)
         if len(self.classes) == 2:
@@ -492,7 +494,7 @@ class LabelSearch(Search):
         self.survey.begin_at(self.borders.take(worst).joined(fresh))
         self.borders = self.borders.joined(fresh)
 
-    def _polished(self, columns: Columns, V: FloatArray) -> Candidate | None:
+    def _polished(self, columns: OutputEquations, V: FloatArray) -> Candidate | None:
         """The candidate of these layers whose borders are there; None where some are not.
 
         What borders leave open of the output layer the labels asked have told.

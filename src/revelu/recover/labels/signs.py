@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from revelu.numerics.subset_sum import find_binary_solutions
-from revelu.recover.labels.columns import Columns
+from revelu.recover.labels.columns import OutputEquations
 from revelu.recover.labels.told import Told
 from revelu.types import FloatArray
 
@@ -68,7 +68,7 @@ class Signs:
     are_refuted: bool
 
 
-def find_signs(V: FloatArray, columns: Columns, turning: Turning) -> Signs:
+def find_signs(V: FloatArray, columns: OutputEquations, turning: Turning) -> Signs:
     """Find the signs of rows ``V (m, d + 1)`` that leave no skip."""
     m, d = len(V), V.shape[1] - 1
     T = (columns.A[:, :, None] * V[None, :, :d]).transpose(0, 2, 1).reshape(-1, m)

@@ -12,7 +12,7 @@ import numpy as np
 from revelu.recover.labels.bends import (
     Bends,
     Ends,
-    Pace,
+    WalkPace,
     cross_known,
     cross_seen,
     measure_behind,
@@ -23,10 +23,10 @@ from revelu.recover.labels.bends import (
     walk,
 )
 from revelu.recover.labels.borders import Borders
-from revelu.recover.labels.domain import EVERYWHERE, Everywhere
+from revelu.recover.labels.domain import EVERYWHERE, AllInputs
 from revelu.recover.labels.facets import Facets, Precision, measure_facets
 from revelu.recover.labels.heights import Ask
-from revelu.recover.labels.rows import Matching, Rows, distinct, find_rows, holds_row
+from revelu.recover.labels.rows import Matching, NeuronRows, distinct, find_rows, holds_row
 from revelu.recover.labels.told import Told
 from revelu.types import FloatArray
 
@@ -55,7 +55,7 @@ class Effort:
         against borders elsewhere,
     most_slight : float
         and share of hyperplanes met that they pass so, where labels tell few digits: bends by
-        less than ``Pace.slightest`` are not seen, and come by chance.
+        less than ``WalkPace.slightest`` are not seen, and come by chance.
     least_told : float
         Rows that are known less precisely may be of no neuron, and count not.
     slight : float
@@ -98,7 +98,7 @@ class Survey:
 
     Attributes
     ----------
-    rows : Rows
+    rows : NeuronRows
         Neurons found.
     unmatched : Bends
         Bends of others.
@@ -108,7 +108,7 @@ class Survey:
         How often walks ended at the hyperplane of a known neuron, and how often they passed one.
     passed : ndarray, shape (k, d + 1)
         Rows whose hyperplanes they passed.
-    domain : Everywhere
+    domain : AllInputs
         Where all inputs are.
     farther : float
         Walks head for inputs so many times as far out.
@@ -118,11 +118,11 @@ class Survey:
     dim: int
     rng: np.random.Generator
     precision: Precision
-    pace: Pace
+    pace: WalkPace
     matching: Matching
     effort: Effort
-    domain: Everywhere = EVERYWHERE
-    rows: Rows = field(init=False)
+    domain: AllInputs = EVERYWHERE
+    rows: NeuronRows = field(init=False)
     facets: Facets = field(init=False)
     unmatched: Bends = field(init=False)
     waiting: Ends | None = field(default=None, init=False)
@@ -133,7 +133,7 @@ class Survey:
 
     def __post_init__(self) -> None:
         nothing = np.empty((0, self.dim))
-        self.rows = Rows.none(self.dim)
+        self.rows = NeuronRows.none(self.dim)
         none = np.empty(0)
         self.facets = Facets(nothing, np.empty((0, self.dim + 1)), none, none, none, none, none)
         self.unmatched = Bends(self.facets, self.facets, nothing)

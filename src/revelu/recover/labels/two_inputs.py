@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from revelu.recover.labels.bends import Pace
+from revelu.recover.labels.bends import WalkPace
 from revelu.recover.labels.borders import Borders, Pool
 from revelu.recover.labels.facets import Precision
 from revelu.recover.labels.heights import Ask
-from revelu.recover.labels.plane import Drawing, Plane
-from revelu.recover.labels.polygons import End, Tracer, Tracing
+from revelu.recover.labels.plane import Drawing, LabelledPlane
+from revelu.recover.labels.polygons import EdgeEnd, Tracer, Tracing
 from revelu.recover.method import Candidate, Disagreement, Why
 from revelu.types import FloatArray
 
@@ -54,7 +54,7 @@ class TwoInputs:
     pool: Pool
     rng: np.random.Generator
     precision: Precision
-    pace: Pace
+    pace: WalkPace
     tuning: Planar
     tracer: Tracer = field(init=False)
 
@@ -92,8 +92,8 @@ class TwoInputs:
         polygons = self.tracer.polygons()
         if self.tracer.is_full:
             return self._ended(_TOO_MANY.format(n=len(polygons.edges)))
-        if (polygons.ends == End.LOST).any():
-            return self._ended(_LOST.format(n=int((polygons.ends == End.LOST).sum())))
+        if (polygons.ends == EdgeEnd.LOST).any():
+            return self._ended(_LOST.format(n=int((polygons.ends == EdgeEnd.LOST).sum())))
         edges = polygons.edges
         for c in np.setdiff1d(np.append(edges.a, edges.b), self.pool.classes):
             # A class that no input has shows where it meets two others.
@@ -102,7 +102,7 @@ class TwoInputs:
         labels = np.searchsorted(classes, self.pool.labels)
         if not np.isin(np.append(edges.a, edges.b), classes).all():
             return self._ended(_UNSEEN)
-        plane = Plane(polygons, classes, self.pool.X, labels, self.rng, self.tuning.drawing)
+        plane = LabelledPlane(polygons, classes, self.pool.X, labels, self.rng, self.tuning.drawing)
         drawn = plane.draw()
         if drawn is None:
             return self._ended(_NONE.format(n=len(edges), bends=len(plane.bends)))

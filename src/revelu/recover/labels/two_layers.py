@@ -18,7 +18,7 @@ from revelu.network import Network
 from revelu.oracle import Oracle
 from revelu.probe.view import AboveLayer
 from revelu.recover.labels.borders import Pool
-from revelu.recover.labels.domain import Orthant
+from revelu.recover.labels.domain import LayerOutputs
 from revelu.recover.labels.facets import Precision
 from revelu.recover.labels.first_layer import Depth, FirstLayer
 from revelu.recover.labels.survey import Survey
@@ -47,7 +47,7 @@ class TwoLayers:
     oracle : Oracle
     survey, pool : Survey, Pool
         Of the target.
-    begin : callable, (Oracle, Orthant) -> Above
+    begin : callable, (Oracle, LayerOutputs) -> Above
         Begins a search for what reads the first layer's outputs.
     """
 
@@ -56,10 +56,10 @@ class TwoLayers:
     pool: Pool
     precision: Precision
     depth: Depth
-    begin: Callable[[Oracle, Orthant], Above]
+    begin: Callable[[Oracle, LayerOutputs], Above]
     first: FirstLayer = field(init=False)
     V: FloatArray | None = field(default=None, init=False)
-    orthant: Orthant = field(init=False)
+    orthant: LayerOutputs = field(init=False)
     above: Above | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
@@ -105,7 +105,7 @@ class TwoLayers:
             raise TypeError
         above = AboveLayer(self.oracle, self.V[:, :-1], self.V[:, -1])
         oracle = Oracle(above, above.dim_in, batch_rows=sys.maxsize)
-        self.orthant = Orthant(self.V, self.depth.margin)
+        self.orthant = LayerOutputs(self.V, self.depth.margin)
         self.above = self.begin(oracle, self.orthant)
         # Classes that inputs have are to be seen here, too.
         self.above.pool.add(self.orthant.outputs(self.pool.rng, self.pool.X))

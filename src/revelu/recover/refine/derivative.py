@@ -277,10 +277,10 @@ class NetworkDerivative:
         # Squares of the columns' norms; of lower layers, as if the paths through the layers
         # above were uncorrelated.
         squares = Arrays(self.at.layout, self.at.vector**2)
-        return Units(np.sqrt(self._pulled_back(errors, squares, [h**2 for h in self.hs])))
+        return ColumnScales(np.sqrt(self._pulled_back(errors, squares, [h**2 for h in self.hs])))
 
 
-class Units:
+class ColumnScales:
     """Units of the parameters in which the columns of a derivative have norm 1.
 
     Parameters

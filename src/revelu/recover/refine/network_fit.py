@@ -126,7 +126,7 @@ class Samples:
 
 
 @dataclass(frozen=True)
-class Fit:
+class NetworkFit:
     """What a least-squares search ended with.
 
     Attributes
@@ -182,7 +182,7 @@ def fit(
     solver: Solver = AUTOMATIC,
     damping: Damping = DAMPED,
     extended: bool = False,
-) -> Fit:
+) -> NetworkFit:
     """Fit all weights to samples, from a start.
 
     Parameters
@@ -199,17 +199,17 @@ def fit(
 
     Returns
     -------
-    Fit
+    NetworkFit
         No worse than the start.
     """
     problem = _NetworkProblem(start, samples, extended=extended)
     vector, cost = minimise(problem, start.to_vector(), solver, damping, stop)
-    return Fit(start.like(vector), cost)
+    return NetworkFit(start.like(vector), cost)
 
 
 def fit_by_full_steps(
     start: Network, samples: Samples, stop: Stop, *, solver: Solver = AUTOMATIC
-) -> Fit:
+) -> NetworkFit:
     """Fit all weights by whole Gauss-Newton steps, which costs may rise on.
 
     Parameters
@@ -223,12 +223,12 @@ def fit_by_full_steps(
 
     Returns
     -------
-    Fit
+    NetworkFit
         The best of all steps.
     """
     problem = _NetworkProblem(start, samples, extended=False)
     vector, cost = take_full_steps(problem, start.to_vector(), solver, stop)
-    return Fit(start.like(vector), cost)
+    return NetworkFit(start.like(vector), cost)
 
 
 def top_of(network: Network) -> Network:

@@ -12,7 +12,7 @@ checks the span by fresh moves across it, and says how the recovery ended.
 `Adaptive`   Algorithm 1, gradient after gradient, only what is new  ``adaptive``
 `OneRound`   Algorithm 1 as printed: all queries in advance          ``one_round``
 `Averaged`   answers of few digits: many gradients, then long moves  ``averaged``
-`Labels`     Algorithm 2: normals of borders, from labels alone      ``labels``
+`LabelSpan`     Algorithm 2: normals of borders, from labels alone      ``labels``
 ===========  ======================================================  ====================
 
 Numbers: :mod:`revelu.probe.gradient` measures derivatives and their errors, the methods stack
@@ -23,7 +23,7 @@ in ``label_search``; ``boundary`` finds places on a border and its heights besid
 
 from revelu.recover.span.adaptive import Adaptive
 from revelu.recover.span.averaged import Averaged
-from revelu.recover.span.labels import Labels
+from revelu.recover.span.labels import LabelSpan
 from revelu.recover.span.one_round import OneRound
 
-__all__ = ["Adaptive", "Averaged", "Labels", "OneRound"]
+__all__ = ["Adaptive", "Averaged", "LabelSpan", "OneRound"]

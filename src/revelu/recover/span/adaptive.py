@@ -70,7 +70,7 @@ class Adaptive:
         self, oracle: Oracle, noise: NoiseFloor, rng: np.random.Generator, tell: Tell
     ) -> SpanCandidate:
         """Recover the row span of the first layer, adaptively."""
-        search = _Search(self, Differences(oracle, noise, self.smooth), rng)
+        search = _AdaptiveSearch(self, Differences(oracle, noise, self.smooth), rng)
         why, n_empty = Why.EXPLAINED, 0
         notes: tuple[str, ...] = ()
         try:
@@ -119,7 +119,7 @@ class _Point:
     slopes: FloatArray | None = None
 
 
-class _Search:
+class _AdaptiveSearch:
     """The adaptive search: a basis, its complement, and what is known of their errors."""
 
     def __init__(self, method: Adaptive, target: Differences, rng: np.random.Generator) -> None:

@@ -16,7 +16,7 @@ from revelu.oracle import Oracle
 from revelu.probe.gradient import unit_rows
 from revelu.recover.method import Why
 from revelu.recover.span.boundary import Border, find_borders
-from revelu.recover.span.normals import Normals, Place, Step
+from revelu.recover.span.normals import BorderPlace, Normals, StepLength
 from revelu.types import BoolArray, FloatArray
 
 Watch: TypeAlias = Callable[[FloatArray, FloatArray], None]
@@ -28,7 +28,7 @@ _ONE_LABEL = (
 
 
 @dataclass(eq=False)
-class Search:
+class LabelSpanSearch:
     """The state of a search: a basis, its complement, and how borders behave.
 
     Attributes
@@ -68,7 +68,7 @@ class Search:
         self.noise = np.empty(0)
         self.triangle = np.empty((0, 0))
         self.votes: list[bool] = []
-        self.places: list[Place] = []
+        self.places: list[BorderPlace] = []
         self.n_borders = self.n_rough = self.n_changes = 0
 
     @property
@@ -191,7 +191,7 @@ class Search:
         others = [self.rng.choice(np.flatnonzero(self.labels != label)) for label in labels]
         return find_borders(self.oracle, X, self.inputs[others], labels, self.shift / 8.0)
 
-    def weigh(self, border: Border) -> Place | None:
+    def weigh(self, border: Border) -> BorderPlace | None:
         """Choose a step at a place, and estimate how well it shows a direction."""
         atol = float(np.finfo(np.float64).eps * np.abs(border.x).max())
         t = border.heights(np.zeros((1, len(border.x))), np.zeros(1), self.width, atol)
@@ -204,10 +204,10 @@ class Search:
         if step is None:
             return None
         known = self.normals.rough_slopes(border, self.rest.taken, step)
-        place = Place(border, step, known, self.leak(known), lines, step.slopes, n_left)
+        place = BorderPlace(border, step, known, self.leak(known), lines, step.slopes, n_left)
         return place if np.isfinite(place.angle) else None
 
-    def _weigh_again(self, place: Place) -> Place:
+    def _weigh_again(self, place: BorderPlace) -> BorderPlace:
         """The same place, now that a direction more is known, by one more slope."""
         q = self.rest.taken[-1:]
         slope = self.normals.rough_slopes(place.border, q, place.step)
@@ -216,14 +216,14 @@ class Search:
         lines = (place.lines - part[:, None] * q) / lengths[:, None]
         slopes, known = (place.slopes - part * slope) / lengths, np.append(place.known, slope)
         n_left = len(self.rest.basis)
-        return Place(place.border, place.step, known, self.leak(known), lines, slopes, n_left)
+        return BorderPlace(place.border, place.step, known, self.leak(known), lines, slopes, n_left)
 
-    def is_usual(self, place: Place, *, worse: float = 5.0, few: float = 4.0) -> bool:
+    def is_usual(self, place: BorderPlace, *, worse: float = 5.0, few: float = 4.0) -> bool:
         """Whether a place shows a direction about as well as others did; few tell little.
 
         Parameters
         ----------
-        place : Place
+        place : BorderPlace
             It waits while its error would be ``worse`` times the usual one.
         worse : float
         few : float
@@ -278,7 +278,7 @@ class Search:
         self.n_changes += 1
         return self.n_changes <= max_changes
 
-    def learn_at(self, place: Place) -> bool:
+    def learn_at(self, place: BorderPlace) -> bool:
         """Measure a normal in the complement; return whether it adds a direction."""
         self.places.remove(place)
         border, step = place.border, place.step
@@ -303,7 +303,7 @@ class Search:
         self.places = sorted(again, key=lambda other: other.angle)[: self.n_places]
         return True
 
-    def _step_at(self, border: Border, lines: FloatArray, atol: float) -> Step | None:
+    def _step_at(self, border: Border, lines: FloatArray, atol: float) -> StepLength | None:
         """A step beside a place, as its border is a piece of a plane or smooth."""
         noise = border.height_noise(self.rng, self.apart * self.radius, atol)
         if np.isnan(noise):

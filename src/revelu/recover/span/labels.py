@@ -21,7 +21,7 @@ from revelu.network.span import Span
 from revelu.oracle import Oracle
 from revelu.recover.method import Tell, Why
 from revelu.recover.span.candidate import SpanCandidate
-from revelu.recover.span.label_search import Search, Watch
+from revelu.recover.span.label_search import LabelSpanSearch, Watch
 
 _ROUGH = (
     "labels change back and forth beside most borders: they depend on the input as if at "
@@ -35,7 +35,7 @@ _HIDDEN = (
 
 
 @dataclass(frozen=True)
-class Labels:
+class LabelSpan:
     """JWZ20, Algorithm 2, Proposition 4.1 and Lemma 4.2, with the changes above.
 
     Attributes
@@ -66,7 +66,7 @@ class Labels:
             Told rows on both sides of borders, and their labels, once: another target would
             answer them otherwise.
         """
-        search = Search(oracle, rng, watch)
+        search = LabelSpanSearch(oracle, rng, watch)
         try:
             why, note = self.run(search, tell)
         except LimitReachedError as error:
@@ -79,7 +79,7 @@ class Labels:
             figures={"borders": search.n_borders, "smooth": search.smooth},
         )
 
-    def run(self, search: Search, tell: Tell) -> tuple[Why, str]:
+    def run(self, search: LabelSpanSearch, tell: Tell) -> tuple[Why, str]:
         """Go on with a search until nothing is left to add; say why it ended.
 
         A search that was ended, and has learnt more since, may be gone on with.

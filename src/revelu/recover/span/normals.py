@@ -17,7 +17,7 @@ from revelu.types import BoolArray, FloatArray
 
 
 @dataclass(frozen=True)
-class Step:
+class StepLength:
     """How far beside a place heights are measured.
 
     Attributes
@@ -46,7 +46,7 @@ class Step:
 
 
 @dataclass(frozen=True, eq=False)
-class Place:
+class BorderPlace:
     """A place on a border, and how well it shows a direction outside of those known.
 
     Attributes
@@ -64,7 +64,7 @@ class Place:
     """
 
     border: Border
-    step: Step
+    step: StepLength
     known: FloatArray
     leak: float
     lines: FloatArray
@@ -130,7 +130,7 @@ class Normals:
 
     def flat_step(
         self, border: Border, lines: FloatArray, noise: float, radius: float
-    ) -> Step | None:
+    ) -> StepLength | None:
         """Find the longest step whose heights on both sides are one plane's.
 
         Parameters
@@ -144,7 +144,7 @@ class Normals:
 
         Returns
         -------
-        Step or None
+        StepLength or None
             None where even the shortest step crosses a kink.
         """
         h = self.longest * radius
@@ -152,19 +152,19 @@ class Normals:
             t = border.heights(h * lines, np.zeros(len(lines)), h, self.bracket * noise)
             if self._is_mirrored(border, h * lines, t, noise).all():
                 reach = h / self.reserve
-                return Step(reach, t / h, noise, self._height_error(noise) / reach)
+                return StepLength(reach, t / h, noise, self._height_error(noise) / reach)
             h /= self.shrink
         return None
 
-    def balanced_step(self, bend: Bend, noise: float, radius: float) -> Step:
+    def balanced_step(self, bend: Bend, noise: float, radius: float) -> StepLength:
         """Return the step where a smooth border's slope errs least, by A h² + noise / (√2 h)."""
         h = float(np.cbrt(noise / (2.0 * 2.0**0.5 * bend.third)))
         h = min(max(h, self.nearest * radius), self.coarse * radius)
         error = float(np.hypot(self._height_error(noise) / h, bend.third * h * h))
-        return Step(h, bend.slopes, noise, error, bend.curvature)
+        return StepLength(h, bend.slopes, noise, error, bend.curvature)
 
     def measure(
-        self, border: Border, basis: FloatArray, step: Step, rng: np.random.Generator
+        self, border: Border, basis: FloatArray, step: StepLength, rng: np.random.Generator
     ) -> FloatArray | None:
         """Measure the border's slopes along a basis, and check them.
 
@@ -184,7 +184,7 @@ class Normals:
         slopes = self._smooth_slopes if step.curvature else self._flat_slopes
         return slopes(border, basis, step, rng)
 
-    def rough_slopes(self, border: Border, basis: FloatArray, step: Step) -> FloatArray:
+    def rough_slopes(self, border: Border, basis: FloatArray, step: StepLength) -> FloatArray:
         """Measure slopes along ``basis (m, d)`` to two digits, unchecked, shape (m,).
 
         Along known directions slopes may be far steeper than along those that chose the step.
@@ -194,7 +194,7 @@ class Normals:
         return border.heights(step.h * basis, zeros, room, self.roughly * room) / step.h
 
     def _flat_slopes(
-        self, border: Border, basis: FloatArray, step: Step, rng: np.random.Generator
+        self, border: Border, basis: FloatArray, step: StepLength, rng: np.random.Generator
     ) -> FloatArray | None:
         """Slopes of a piece of a plane; nearer, where it bends."""
         t, steps = np.empty(len(basis)), np.full(len(basis), step.h)
@@ -214,7 +214,7 @@ class Normals:
         return None
 
     def _smooth_slopes(
-        self, border: Border, basis: FloatArray, step: Step, rng: np.random.Generator
+        self, border: Border, basis: FloatArray, step: StepLength, rng: np.random.Generator
     ) -> FloatArray | None:
         """Slopes of a smooth border, by the odd part of its heights."""
         h, precision = step.h, self.bracket * step.noise

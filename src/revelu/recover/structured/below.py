@@ -7,11 +7,11 @@ import numpy as np
 from revelu.network.layers import Convolution, Layer, Pooling, Relu
 from revelu.types import BoolArray, FloatArray, IntArray
 
-__all__ = ["Below"]
+__all__ = ["KnownFilters"]
 
 
 @dataclass(frozen=True)
-class Below:
+class KnownFilters:
     """A convolution, ReLU and perhaps the largest of windows, whose numbers are known.
 
     Attributes
@@ -98,7 +98,7 @@ class Below:
             apart = np.minimum(apart, ties)
         return np.asarray((apart <= atol[:, None]).any(axis=1))
 
-    def refined(self, X: FloatArray, rtol: float, least: float = 1.4) -> "Below":
+    def refined(self, X: FloatArray, rtol: float, least: float = 1.4) -> "KnownFilters":
         """Fit the filters to critical points, by ``w x + b = 0`` or ``w (x - x') = 0`` at each.
 
         Parameters
@@ -121,7 +121,7 @@ class Below:
             found *= np.sign(found @ before) * size
             if np.abs(found - before).max() <= rtol * size:
                 kernels[f], biases[f] = found[:-1].reshape(kernels[f].shape), found[-1]
-        return Below(self.conv.with_filters(kernels, biases), self.pool)
+        return KnownFilters(self.conv.with_filters(kernels, biases), self.pool)
 
     def _equations(self, X: FloatArray, rtol: float) -> list[FloatArray]:
         """What each filter's numbers, its bias last, have to be orthogonal to."""

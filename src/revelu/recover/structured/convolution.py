@@ -27,7 +27,7 @@ from revelu.network.layers import Convolution, Pooling
 from revelu.numerics.interruption import interruptible
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.recover.method import Candidate, Disagreement, Law, Method, Search, Why
-from revelu.recover.structured.below import Below
+from revelu.recover.structured.below import KnownFilters
 from revelu.recover.structured.corner import Corner, Layers
 from revelu.recover.structured.density import Density
 from revelu.recover.structured.geometry import Geometry
@@ -73,7 +73,7 @@ class StructureSearch(Search):
         What a pixel's line has shown last.
     lines_below : PixelLines
         Those that were last asked for filters below other neurons.
-    below : Below or None
+    below : KnownFilters or None
         Layers below those that are fitted.
     is_stacked : bool
         Filters were found below other neurons.
@@ -90,7 +90,7 @@ class StructureSearch(Search):
     shown: tuple[Convolution, Pooling | None] | None = field(default=None, init=False)
     last_line: tuple[Seen, list[Row]] | None = field(default=None, init=False)
     lines_below: PixelLines = field(init=False)
-    below: Below | None = field(default=None, init=False)
+    below: KnownFilters | None = field(default=None, init=False)
     is_stacked: bool = field(default=False, init=False)
     n_left_open: int = field(default=0, init=False)
 
@@ -241,7 +241,7 @@ class StructureSearch(Search):
         self.why_not.append("neurons above the filters are not understood")
         return None
 
-    def _below(self, pixel: int, *, is_local: bool) -> Below | None:
+    def _below(self, pixel: int, *, is_local: bool) -> KnownFilters | None:
         """Filters below other neurons, as the lines along a pixel show them."""
         if not self.noise.is_exact:
             return None

@@ -15,7 +15,7 @@ import numpy as np
 
 from revelu.numerics.confidence import SIGMAS
 from revelu.probe.gradient import CheckedGradients
-from revelu.recover.structured.below import Below
+from revelu.recover.structured.below import KnownFilters
 from revelu.recover.structured.pixel_lines import PixelLines
 from revelu.types import BoolArray, FloatArray, IntArray
 
@@ -45,7 +45,7 @@ class Crossing:
     direction: FloatArray
     changes: FloatArray
 
-    def equations(self, below: Below) -> FloatArray:
+    def equations(self, below: KnownFilters) -> FloatArray:
         """What the weights of the neuron are orthogonal to, (m, channels, rows, columns)."""
         X = np.repeat(self.x[None], len(self.pixels), axis=0)
         slopes = below.slopes(X, self.pixels)

@@ -12,7 +12,7 @@ import numpy as np
 
 from revelu.network.layers import Convolution, Pooling
 from revelu.numerics.subset_sum import find_binary_solutions
-from revelu.recover.structured.below import Below
+from revelu.recover.structured.below import KnownFilters
 from revelu.recover.structured.geometry import Geometry
 from revelu.recover.structured.pixel_lines import PixelLines
 from revelu.recover.structured.places import Places
@@ -58,7 +58,7 @@ class LowestFilters:
 
     def find(
         self, lines: PixelLines, geometry: Geometry, rtol: float, *, is_local: bool
-    ) -> Below | None:
+    ) -> KnownFilters | None:
         """Find the lowest layers; None where no filters recur, or none have neurons above.
 
         Parameters
@@ -140,7 +140,7 @@ class LowestFilters:
         lines: PixelLines,
         geometry: Geometry,
         rtol: float,
-    ) -> Below | None:
+    ) -> KnownFilters | None:
         """Turn filters as they are, and find strides, pads and windows."""
         ties = [row for row in rows if any(filter_of(row, rtol).shift)]
         signs = _signs_of_ties(filters, ties, lines, rtol) if ties else self._signs(filters, lines)
@@ -158,7 +158,7 @@ class LowestFilters:
         if conv is None:
             log.info("filters do not recur at other places")
             return None
-        return Below(conv, _windows(conv, shifts))
+        return KnownFilters(conv, _windows(conv, shifts))
 
     def _signs(self, filters: list[Filter], lines: PixelLines) -> FloatArray | None:
         """Signs where each filter's sum reaches the layer above by itself."""

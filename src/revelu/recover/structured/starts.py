@@ -10,7 +10,7 @@ from functools import cached_property
 
 import numpy as np
 
-from revelu.recover.structured.below import Below
+from revelu.recover.structured.below import KnownFilters
 from revelu.types import BoolArray, FloatArray, IntArray
 
 __all__ = ["Starts"]
@@ -22,7 +22,7 @@ class Starts:
 
     Attributes
     ----------
-    below : Below
+    below : KnownFilters
     size : (int, int)
         Rows and columns of the features.
     margin : float
@@ -33,7 +33,7 @@ class Starts:
         Combinations of sums that take moves larger than one over this are left as they are.
     """
 
-    below: Below
+    below: KnownFilters
     size: tuple[int, int]
     margin: float = 0.5
     n_steps: int = 10

@@ -13,20 +13,20 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from revelu.network.layers import Convolution, ImageShape, Pooling
-from revelu.recover.structured.below import Below
+from revelu.recover.structured.below import KnownFilters
 from revelu.recover.structured.crossings import Crossing, CrossingSearch
 from revelu.recover.structured.pixel_lines import PixelLines
 from revelu.recover.structured.seen import Seen
 from revelu.recover.structured.starts import Starts
 from revelu.types import BoolArray, FloatArray, IntArray
 
-__all__ = ["Units", "UpperUnits", "layouts"]
+__all__ = ["CornerNeurons", "UpperUnits", "layouts"]
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Units:
+class CornerNeurons:
     """Neurons that read the first features, those at the corner.
 
     Attributes
@@ -48,14 +48,14 @@ class Units:
         read = H[:, :, :rows, :columns].reshape(len(H), -1)
         return np.asarray(read @ self.kernels.reshape(len(self.kernels), -1).T)
 
-    def flip(self, units: BoolArray) -> "Units":
+    def flip(self, units: BoolArray) -> "CornerNeurons":
         """Return them with some negated, (units,)."""
         signs = np.where(units, -1.0, 1.0)
-        return Units(self.kernels * signs[:, None, None, None], self.biases * signs)
+        return CornerNeurons(self.kernels * signs[:, None, None, None], self.biases * signs)
 
 
 @dataclass(frozen=True)
-class Missing:
+class OpenNeuron:
     """A neuron whose weights are not known yet.
 
     Attributes
@@ -124,8 +124,8 @@ class UpperUnits:
     crossings: CrossingSearch = field(default_factory=CrossingSearch)
 
     def search(
-        self, lines: PixelLines, below: Below, rtol: float, *, is_local: bool
-    ) -> Iterator[tuple[Below, Units]]:
+        self, lines: PixelLines, below: KnownFilters, rtol: float, *, is_local: bool
+    ) -> Iterator[tuple[KnownFilters, CornerNeurons]]:
         """Find the neurons that a pixel's lines cross; with the layers below, to more digits.
 
         They come whenever more of them are known than the last time: one that no line has crossed
@@ -156,7 +156,7 @@ class UpperUnits:
             log.info("%d lines: %d of %d neurons above", len(lines.seen), len(known), len(groups))
             if size is not None and len(known) == len(groups) > n_before:
                 V = np.array(known)
-                units = Units(V[:, :-1].reshape(-1, H.shape[1], *size), V[:, -1])
+                units = CornerNeurons(V[:, :-1].reshape(-1, H.shape[1], *size), V[:, -1])
                 seen = [s for s in lines.seen if s.pixel == lines.pixel or not is_local]
                 mine = [group[shown[group]] for group in groups]
                 columns = self._columns(units, mine, X, jumps, pixels, below)
@@ -165,7 +165,7 @@ class UpperUnits:
                     yield below, turned
                     n_before = len(groups)
             missing = [
-                Missing(others[group], self._seldom(P))
+                OpenNeuron(others[group], self._seldom(P))
                 for group, v, P in zip(groups, found, equations, strict=True)
                 if v is None
             ]
@@ -196,7 +196,7 @@ class UpperUnits:
         jumps: FloatArray,
         groups: list[IntArray],
         crossings: list[Crossing],
-        below: Below,
+        below: KnownFilters,
     ) -> tuple[int, int] | None:
         """The box of features that tells the most neurons, the least of those.
 
@@ -228,7 +228,7 @@ class UpperUnits:
         groups: list[IntArray],
         size: tuple[int, int] | None,
         crossings: list[Crossing],
-        below: Below,
+        below: KnownFilters,
     ) -> list[FloatArray]:
         """What each neuron's weights and bias are orthogonal to, (n, unknowns).
 
@@ -262,8 +262,8 @@ class UpperUnits:
     def _cross(
         self,
         lines: PixelLines,
-        below: Below,
-        missing: list[Missing],
+        below: KnownFilters,
+        missing: list[OpenNeuron],
         tried: set[bytes],
         size: tuple[int, int],
     ) -> list[Crossing]:
@@ -321,8 +321,8 @@ class UpperUnits:
     def _look(
         self,
         lines: PixelLines,
-        below: Below,
-        missing: list[Missing],
+        below: KnownFilters,
+        missing: list[OpenNeuron],
         size: tuple[int, int] | None,
         *,
         is_local: bool,
@@ -343,7 +343,7 @@ class UpperUnits:
                 start = starts.with_few(n_on, _drawn(rng, *self.scales), rng)
             lines.scan(start, None if is_local else int(rng.integers(lines.image.size)))
 
-    def _near(self, one: Missing, lines: PixelLines, starts: Starts | None) -> FloatArray:
+    def _near(self, one: OpenNeuron, lines: PixelLines, starts: Starts | None) -> FloatArray:
         """An input near which a neuron bends; with features on that it seldom shows."""
         rng, X = lines.rng, lines.X[one.points]
         # Far out critical points are known to fewer digits.
@@ -358,12 +358,12 @@ class UpperUnits:
 
     def _columns(
         self,
-        units: Units,
+        units: CornerNeurons,
         groups: list[IntArray],
         X: FloatArray,
         jumps: FloatArray,
         pixels: IntArray,
-        below: Below,
+        below: KnownFilters,
     ) -> FloatArray:
         """How the outputs read each neuron, (units, k): they bend by its slope times that."""
         D, tiny = np.abs(units.slopes(below.slopes(X, pixels))), float(np.finfo(float).tiny)
@@ -375,8 +375,13 @@ class UpperUnits:
         )
 
     def _turned(
-        self, units: Units, columns: FloatArray, seen: list[Seen], below: Below, rtol: float
-    ) -> Units | None:
+        self,
+        units: CornerNeurons,
+        columns: FloatArray,
+        seen: list[Seen],
+        below: KnownFilters,
+        rtol: float,
+    ) -> CornerNeurons | None:
         """Turn neurons as they are; None where they do not explain all slopes.
 
         Along a pixel, with ``D_g`` the slope of ``u_g``, and ``p_g`` 1 where ``-u_g`` is the
@@ -417,7 +422,7 @@ def _sizes(rows: int, columns: int) -> Iterator[tuple[int, int]]:
         yield min(size, rows), min(size, columns)
 
 
-def layouts(units: Units, shape: ImageShape) -> list[tuple[Convolution, Pooling | None]]:
+def layouts(units: CornerNeurons, shape: ImageShape) -> list[tuple[Convolution, Pooling | None]]:
     """Return what neurons may be copies of elsewhere: strides and windows, the fewest first.
 
     Parameters

@@ -29,7 +29,7 @@ from revelu.tasks.audit.defences import Defence, defences, in_turn
 from revelu.tasks.audit.implied import broken_by, with_implied, with_its_class
 from revelu.tasks.audit.judging import DEAR, Judge, opened, row_in_units
 from revelu.tasks.audit.nature import OTHERS, Nature, not_attacked
-from revelu.tasks.audit.outcome import End, Seen, Spent, outcome, told_by_coarser, unseen
+from revelu.tasks.audit.outcome import End, SeenInAudit, Spent, outcome, told_by_coarser, unseen
 from revelu.tasks.audit.paid import PaidAnswers
 from revelu.tasks.audit.rows import NETWORK, ORDER, Audit, AuditRow, Reference
 from revelu.tasks.audit.searches import better, joined
@@ -601,7 +601,7 @@ class _Audit:
         spent = Spent(self.seconds, time.monotonic() - self.began, self.took, self.longer)
         noted = [] if self.oracle.journal is None else self.oracle.journal.notes()
         said = (*self.warnings, *noted)
-        found = Seen(judge, rows, missing, self._makes, said, self.kind, self.is_noise)
+        found = SeenInAudit(judge, rows, missing, self._makes, said, self.kind, self.is_noise)
         return outcome(self.oracle, found, end, spent)
 
     def _tell(self, message: str, within: float, phase: str = "noise") -> None:

@@ -67,7 +67,7 @@ class Spent:
 
 
 @dataclass(frozen=True)
-class Seen:
+class SeenInAudit:
     """What an audit has seen.
 
     Attributes
@@ -96,7 +96,7 @@ class Seen:
     is_noise: bool
 
 
-def outcome(oracle: Oracle, seen: Seen, end: End, spent: Spent) -> Audit:
+def outcome(oracle: Oracle, seen: SeenInAudit, end: End, spent: Spent) -> Audit:
     """Return what an audit says."""
     judge = seen.judge
     rows = _in_view_of(with_implied(seen.rows, seen.makes), end.noise, seen)
@@ -153,7 +153,7 @@ def outcome(oracle: Oracle, seen: Seen, end: End, spent: Spent) -> Audit:
 
 
 def _in_view_of(
-    rows: Sequence[AuditRow], noise: NoiseFloor | None, seen: Seen
+    rows: Sequence[AuditRow], noise: NoiseFloor | None, seen: SeenInAudit
 ) -> tuple[AuditRow, ...]:
     """Rows that say what they are of, and what that decides.
 

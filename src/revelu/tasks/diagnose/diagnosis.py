@@ -20,7 +20,7 @@ from revelu.types import FloatArray
 
 
 @dataclass(frozen=True)
-class Precision:
+class DigitsNeeded:
     """How many digits the narrowest place costs.
 
     A row is the change of a gradient at a kink, and a gradient is a difference of two
@@ -104,7 +104,7 @@ class Diagnosis(Result):
         By queries; None where the answers do not allow it.
     exact : Regularity or None
         From the weights; None where they are not known.
-    precision : Precision or None
+    precision : DigitsNeeded or None
     top_layers : TopLayers or None
         Of a network with two or more hidden layers whose weights are known.
     query_counts : mapping of str to float or None
@@ -126,7 +126,7 @@ class Diagnosis(Result):
     noise: NoiseFloor | None = None
     measured: Regularity | None = None
     exact: Regularity | None = None
-    precision: Precision | None = None
+    precision: DigitsNeeded | None = None
     top_layers: TopLayers | None = None
     query_counts: Mapping[str, float | None] = field(default_factory=dict)
     network: Network | None = None
@@ -213,7 +213,7 @@ def _regularity(found: Regularity | None) -> dict[str, Any] | None:
     }
 
 
-def precision(found: Arrangement, noise: NoiseFloor, *, share: float = 0.2) -> Precision | None:
+def precision(found: Arrangement, noise: NoiseFloor, *, share: float = 0.2) -> DigitsNeeded | None:
     """Estimate how exactly rows can be found at the kinks of the axes.
 
     Parameters
@@ -223,7 +223,7 @@ def precision(found: Arrangement, noise: NoiseFloor, *, share: float = 0.2) -> P
 
     Returns
     -------
-    Precision or None
+    DigitsNeeded or None
         None where no kink has a known hyperplane.
     """
     strengths, places = _strengths(found)
@@ -236,7 +236,7 @@ def precision(found: Arrangement, noise: NoiseFloor, *, share: float = 0.2) -> P
         return None
     errors = (2.0 * sigma * growth)[usable] / (step * strengths)[usable]
     worst = int(np.argmax(errors))
-    return Precision(
+    return DigitsNeeded(
         answer=float(noise.nu.max()),
         step=float(step[usable][worst]),
         worst=float(errors[worst]),

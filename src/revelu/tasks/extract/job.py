@@ -19,7 +19,7 @@ FEWEST_CHECKS = 59
 
 
 @dataclass(frozen=True)
-class Verdict:
+class QueryVerdict:
     """What fresh queries say of a network.
 
     Attributes
@@ -118,7 +118,7 @@ class CertifyingJob(Job):
         self.caps_tried.add(said)
         return is_new
 
-    def verify(self, network: Network, noise: NoiseFloor) -> Verdict:
+    def verify(self, network: Network, noise: NoiseFloor) -> QueryVerdict:
         """Certify by fresh queries; a first look decides whether all are worth asking.
 
         Inputs that are sought at hyperplanes and far out have to agree, too: what is known to be
@@ -135,7 +135,7 @@ class CertifyingJob(Job):
                 if agrees and self.checks > first:
                     seen += self._examine(network, noise, self.checks - first, structural=False)
         except LimitReachedError as error:
-            return Verdict(Status.BUDGET_EXHAUSTED, limit=str(error))
+            return QueryVerdict(Status.BUDGET_EXHAUSTED, limit=str(error))
         # A network is tried again and again until it passes: it must pass all that was
         # asked on the way, too, or the confidence of the last trial would be no one's.
         fresh, held = seen, [e.by(network) for e in self.earlier]
@@ -144,14 +144,14 @@ class CertifyingJob(Job):
         self.expected = None
         certificate = certify(seen, given)
         if reason := self._answered_otherwise(fresh):
-            return Verdict(Status.NOT_DETERMINISTIC, certificate, seen, reason)
+            return QueryVerdict(Status.NOT_DETERMINISTIC, certificate, seen, reason)
         agrees = seen.passed or not len(seen.X)
         certificate = replace(certificate, passed=certificate.passed and agrees)
         status = Status.RECOVERED if certificate.passed else Status.UNVERIFIED
         if agrees and certificate.n_checks < min(FEWEST_CHECKS, self.checks):
             status = self._too_few()
         # What is wrong at an input given is looked for there.
-        return Verdict(status, certificate, seen if given is None else seen + given)
+        return QueryVerdict(status, certificate, seen if given is None else seen + given)
 
     def _answered_otherwise(
         self, seen: Examination, *, most: int = 16, few: float = 0.2, much: float = 0.01
@@ -197,7 +197,9 @@ class CertifyingJob(Job):
         """The budget left no more checks, or the target is saturated nearly everywhere."""
         return Status.BUDGET_EXHAUSTED if self.oracle.remaining == 0 else Status.UNVERIFIED
 
-    def settle(self, network: Network, noise: NoiseFloor, *, portions: int = 4) -> Verdict | None:
+    def settle(
+        self, network: Network, noise: NoiseFloor, *, portions: int = 4
+    ) -> QueryVerdict | None:
         """Say what holds of a network that is known to be wrong somewhere, and is not repaired.
 
         What was asked so far has led to it; that many inputs drawn anew have not.  Where one of
@@ -212,7 +214,7 @@ class CertifyingJob(Job):
 
         Returns
         -------
-        Verdict or None
+        QueryVerdict or None
             None where inputs given disagree, or more inputs drawn did than could be excused.
         """
         held = [e.by(network) for e in self.earlier]
@@ -247,7 +249,7 @@ class CertifyingJob(Job):
         held: Sequence[Examination],
         seen: Examination | None,
         given: Examination | None,
-    ) -> Verdict | None:
+    ) -> QueryVerdict | None:
         """A verdict by inputs drawn anew, with what is known of others beside it."""
         n_new = 0 if seen is None else int(seen.is_compared.sum())
         parts = [] if seen is None else [seen]
@@ -266,7 +268,7 @@ class CertifyingJob(Job):
         status = Status.RECOVERED if certificate.passed else Status.UNVERIFIED
         if certificate.passed and certificate.n_checks < min(FEWEST_CHECKS, self.checks):
             status = self._too_few()
-        return Verdict(status, certificate, seen if given is None else seen + given)
+        return QueryVerdict(status, certificate, seen if given is None else seen + given)
 
     def contradiction(
         self,
@@ -364,7 +366,7 @@ class CertifyingJob(Job):
                 raise
             return examine(network, self.oracle, noise, n_drawn, self.rng, structural=structural)
 
-    def certify_again(self, network: Network) -> Verdict:
+    def certify_again(self, network: Network) -> QueryVerdict:
         """Certify another network by the checks asked so far, without a query.
 
         Its making must not have seen them, nor chosen among several by them.
@@ -373,7 +375,7 @@ class CertifyingJob(Job):
         seen = sum(others, start=first)
         certificate = certify(seen, self.given and self.given.by(network))
         status = Status.RECOVERED if certificate.passed else Status.UNVERIFIED
-        return Verdict(status, certificate, seen)
+        return QueryVerdict(status, certificate, seen)
 
 
 def _n_requests(seen: Examination) -> int:

@@ -13,7 +13,7 @@ import numpy as np
 from revelu.errors import InputError
 from revelu.network import Network
 from revelu.numerics.cut_columns import are_cut, steps_of
-from revelu.numerics.gaussianity import Law, measure_law
+from revelu.numerics.gaussianity import InputLaw, measure_law
 from revelu.numerics.interruption import WorkEndedError, at_most, interruptible
 from revelu.probe.streams import Chunk, Mapped
 from revelu.recover.fit.growth import affine_fit
@@ -22,7 +22,7 @@ from revelu.recover.fit.learned import Learned
 from revelu.recovery import Recovery, Status
 from revelu.tasks.learn.appearance import are_few, of_answers, other_answers, refuse_labels
 from revelu.tasks.learn.samples import Drawn, counted, gather
-from revelu.tasks.learn.verdict import Verdict, cut_short
+from revelu.tasks.learn.verdict import SampleVerdict, cut_short
 from revelu.tasks.notebook import listener
 from revelu.tasks.partial import keep_partial
 from revelu.tasks.progress import Listener, teller
@@ -180,7 +180,7 @@ def _judged(work: _Work, learned: Learned, names: Sequence[str]) -> Recovery:
     scales = partial(_scales, learned, work.whiten)
     learned = _as_before(learned, law)
     widest = work.method.widest(*drawn.X.shape)
-    found = Verdict(learned, drawn, law.objection, widest, scales).recovery()
+    found = SampleVerdict(learned, drawn, law.objection, widest, scales).recovery()
     said = [_CUT] if drawn.was_cut else []
     network = learned.network
     if not network.architecture[1] and found.status is Status.RECOVERED:
@@ -221,7 +221,7 @@ def _check_enough(drawn: Drawn, method: Hermite) -> None:
         )
 
 
-def _network_as_before(network: Network, law: Law) -> Network:
+def _network_as_before(network: Network, law: InputLaw) -> Network:
     """The network in the coordinates of the samples, rows of norm 1."""
     if law.is_standard:
         return network
@@ -235,7 +235,7 @@ def _network_as_before(network: Network, law: Law) -> Network:
     return Network([W / norms[:, None], A * norms], [b / norms, c], skip=skip)
 
 
-def _as_before(learned: Learned, law: Law) -> Learned:
+def _as_before(learned: Learned, law: InputLaw) -> Learned:
     """What was learned, in the coordinates of the samples."""
     if law.is_standard:
         return learned

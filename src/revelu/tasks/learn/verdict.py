@@ -18,7 +18,7 @@ from revelu.types import FloatArray
 
 
 @dataclass
-class Verdict:
+class SampleVerdict:
     """The status of a network that was learned from samples.
 
     Attributes

@@ -7,13 +7,13 @@ from typing import TypeVar
 import numpy as np
 
 from revelu.certify.firing import (
-    Borders,
+    FiringBorders,
     are_other_labels,
     certify_labels,
     check_by_queries,
 )
 from revelu.errors import LimitReachedError
-from revelu.numerics.gaussianity import Law
+from revelu.numerics.gaussianity import InputLaw
 from revelu.recover.method import Why
 from revelu.recover.rare.units import Units, UnitsCandidate
 from revelu.recovery import HalfspaceRecovery, LayerRecovery, Ledger, Status
@@ -142,12 +142,12 @@ def with_rare_ones_apart(
     )
 
 
-def borders_of(units: Units) -> Borders:
+def borders_of(units: Units) -> FiringBorders:
     """Where units that rarely fire begin to."""
-    return Borders(units.directions, units.thresholds, units.errors, units.threshold_errors)
+    return FiringBorders(units.directions, units.thresholds, units.errors, units.threshold_errors)
 
 
-def in_original_inputs(candidate: UnitsCandidate, law: Law) -> UnitsCandidate:
+def in_original_inputs(candidate: UnitsCandidate, law: InputLaw) -> UnitsCandidate:
     """Turn units of whitened inputs into those of the inputs themselves, and note their law."""
     units = candidate.units
     W, t, scale = law.original_rows(units.directions, units.thresholds)
