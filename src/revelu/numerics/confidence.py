@@ -1,7 +1,8 @@
 """How sure a run is: one false-alarm probability for its tests, one confidence for its bounds.
 
 A test compares a number with its standard error.  How many standard errors it allows follows
-from how many tests share :data:`FALSE_ALARM`; no module sets a number of its own.
+from how many tests share :data:`FALSE_ALARM`.  Some searches allow more: where an error is a bound
+and no standard error, they multiply it by a field of their own that says why.
 """
 
 from decimal import ROUND_CEILING, Context

@@ -247,7 +247,8 @@ class Method:
         Multiplications from which nothing is started afresh where answers are float32: they show
         what they can to the first start, and where that has taken a minute another takes as long.
     search : type of Search
-        What it is at work.
+        What it is at work.  Searches know their method and not the reverse: where they are in other
+        files, the package binds them.
     search_in_box : type of Search, optional
         What it is inside a box, where it can keep its queries there.
     of_images : bool

@@ -37,8 +37,14 @@ rows above it with the layer in many states, and ``layers_in_box`` is all that i
 ``climb_in_box`` climbs there.  ``deep`` is the method with its tuning.
 """
 
+from revelu.recover.deep.climb import Climb
+from revelu.recover.deep.climb_in_box import ClimbInBox
 from revelu.recover.deep.deep import Deep
 from revelu.recover.deep.leaky import Leaky
 from revelu.recover.deep.narrow import TwoHidden
+from revelu.recover.deep.narrow_in_box import LayersSearch
 
 __all__ = ["Deep", "Leaky", "TwoHidden"]
+
+Deep.search, Deep.search_in_box = Climb, ClimbInBox
+TwoHidden.search_in_box = LayersSearch

@@ -13,7 +13,7 @@ once.
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -24,6 +24,7 @@ from revelu.numerics.confidence import SIGMAS
 from revelu.numerics.interruption import interruptible
 from revelu.probe.blank import blank_share
 from revelu.recover.deep.answers import JudgedAnswers
+from revelu.recover.deep.deep import Deep
 from revelu.recover.deep.frame import Frame
 from revelu.recover.deep.layers import Layers, Level
 from revelu.recover.deep.open_weights import OpenWeights
@@ -39,9 +40,6 @@ from revelu.recover.refine.some_neurons import fit_neurons, neurons_off
 from revelu.recover.shallow.lines import ended, first_line
 from revelu.recover.shallow.one_hidden import OneHidden
 from revelu.types import BoolArray
-
-if TYPE_CHECKING:
-    from revelu.recover.deep.deep import Deep
 
 log = logging.getLogger(__name__)
 
@@ -69,7 +67,7 @@ class Climb(Search):
         What no walk has told of its last hidden layer.
     """
 
-    method: "Deep"
+    method: Deep
     layers: Layers = field(init=False)
     answers: JudgedAnswers = field(init=False)
     network: Network | None = field(default=None, init=False)

@@ -8,8 +8,6 @@ import numpy as np
 from revelu.numerics.gauss_newton import Damping, Stop
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.recover.deep.answers import Judging
-from revelu.recover.deep.climb import Climb
-from revelu.recover.deep.climb_in_box import ClimbInBox
 from revelu.recover.deep.first_rows import FirstRows
 from revelu.recover.deep.layers import LayerSearch
 from revelu.recover.deep.rough_tower import RoughTower, RoughTowerSearch
@@ -88,8 +86,6 @@ class Deep(Method):
     answers = frozenset({Law.FLOAT64, Law.FLOAT32})
     cost = "5 to 100; 25 to 70 in float32"
     max_starts = 3
-    search = Climb
-    search_in_box = ClimbInBox
 
     max_layers: int = 12
     max_unsure: int = 1

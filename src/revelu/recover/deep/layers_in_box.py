@@ -7,6 +7,7 @@ import numpy as np
 
 from revelu.oracle import NoiseFloor
 from revelu.probe.line import Askable
+from revelu.recover.deep.answers import Judging
 from revelu.recover.deep.first_in_box import FirstInBox
 from revelu.recover.deep.seeds import Seed
 from revelu.recover.deep.stack import Stack
@@ -14,6 +15,39 @@ from revelu.recover.deep.upper_rows import UpperRows
 from revelu.types import BoolArray, FloatArray
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class InBox:
+    """How two layers are found in a box."""
+
+    first: FirstInBox = field(default_factory=FirstInBox)
+    judging: Judging = field(default_factory=Judging)
+    quiet_first: int = 4
+    """Rounds of chords in a row without anything new that end the search for the first layer, where
+    its rows look in all directions that anything above them does,"""
+    quiet: int = 12
+    """and where they do not, and that above it, which finds rows that are missing below, too;"""
+    max_rounds: int = 120
+    """rounds at most."""
+    n_pool: int = 4000
+    """Points drawn, not asked, among which the ends of chords and telling inputs are chosen."""
+    quiet_fills: int = 2
+    """Draws in a row that lead to none of the weights that no chord has told."""
+    n_equations: float = 16.0
+    """Answers for each parameter of the upper layer: the states below it are many."""
+    n_fresh: int = 500
+    """Fresh answers that a network is held against."""
+    max_fits: int = 12
+    """Fits at most; after each chords lead to where the network is wrong,"""
+    n_aimed: int = 6
+    """to so many of these inputs."""
+    n_each: int = 3
+    """Inputs asked for each weight that no chord has told."""
+    margin: float = 0.98
+    """Chords to inputs end short of a face, where differences have no room."""
+    robust_steps: int = 30
+    """Steps of the fit of the affine rest, by least absolute deviations."""
 
 
 @dataclass

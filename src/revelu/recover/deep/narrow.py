@@ -19,7 +19,7 @@ from revelu.oracle import NoiseFloor, Oracle
 from revelu.probe.box import Box
 from revelu.probe.view import AboveLayer
 from revelu.recover.deep.first_layer import FirstLayerRows, FirstLayerSearch
-from revelu.recover.deep.narrow_in_box import InBox, LayersSearch
+from revelu.recover.deep.layers_in_box import InBox
 from revelu.recover.deep.rough_wide import RoughWide, RoughWideSearch
 from revelu.recover.method import Candidate, Disagreement, Law, Method, Search, Tell, Why
 from revelu.recover.paid import NOTHING, Paid
@@ -345,7 +345,6 @@ class TwoHidden(Method):
     cost = "3 to 10; 10 to 100 in float32"
     most_work = 2e11
     search = LayeredSearch
-    search_in_box = LayersSearch
 
     worst_condition: float = 1e6
     max_bases: int = 8

@@ -9,7 +9,7 @@ answers.
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import numpy as np
 
@@ -18,52 +18,16 @@ from revelu.network import Network
 from revelu.numerics.interruption import interruptible
 from revelu.numerics.reweighting import LeastDeviations, reweighted
 from revelu.oracle import Oracle
-from revelu.recover.deep.answers import JudgedAnswers, Judging
-from revelu.recover.deep.first_in_box import FirstInBox
-from revelu.recover.deep.layers_in_box import LayersInBox
+from revelu.recover.deep.answers import JudgedAnswers
+from revelu.recover.deep.layers_in_box import InBox, LayersInBox
+from revelu.recover.deep.narrow import TwoHidden
 from revelu.recover.in_box import OracleInBox
 from revelu.recover.method import Candidate, Disagreement, Search, Why
 from revelu.recover.refine.network_fit import Samples, fit
 from revelu.recover.signs import resolve_signs
 from revelu.types import BoolArray, FloatArray
 
-if TYPE_CHECKING:
-    from revelu.recover.deep.narrow import TwoHidden
-
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class InBox:
-    """How two layers are found in a box."""
-
-    first: FirstInBox = field(default_factory=FirstInBox)
-    judging: Judging = field(default_factory=Judging)
-    quiet_first: int = 4
-    """Rounds of chords in a row without anything new that end the search for the first layer, where
-    its rows look in all directions that anything above them does,"""
-    quiet: int = 12
-    """and where they do not, and that above it, which finds rows that are missing below, too;"""
-    max_rounds: int = 120
-    """rounds at most."""
-    n_pool: int = 4000
-    """Points drawn, not asked, among which the ends of chords and telling inputs are chosen."""
-    quiet_fills: int = 2
-    """Draws in a row that lead to none of the weights that no chord has told."""
-    n_equations: float = 16.0
-    """Answers for each parameter of the upper layer: the states below it are many."""
-    n_fresh: int = 500
-    """Fresh answers that a network is held against."""
-    max_fits: int = 12
-    """Fits at most; after each chords lead to where the network is wrong,"""
-    n_aimed: int = 6
-    """to so many of these inputs."""
-    n_each: int = 3
-    """Inputs asked for each weight that no chord has told."""
-    margin: float = 0.98
-    """Chords to inputs end short of a face, where differences have no room."""
-    robust_steps: int = 30
-    """Steps of the fit of the affine rest, by least absolute deviations."""
 
 
 @dataclass
@@ -81,7 +45,7 @@ class LayersSearch(Search):
         The best so far, in the coordinates of the cube.
     """
 
-    method: "TwoHidden"
+    method: TwoHidden
     inside: OracleInBox = field(init=False)
     layers: LayersInBox = field(init=False)
     answers: JudgedAnswers = field(init=False)

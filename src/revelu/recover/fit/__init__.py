@@ -22,5 +22,9 @@ what is left so that no affine rest remains.
 
 from revelu.recover.fit.fit import Fit
 from revelu.recover.fit.hermite import Hermite
+from revelu.recover.fit.in_box import FitInBox
+from revelu.recover.fit.least_squares import FitSearch
 
 __all__ = ["Fit", "Hermite"]
+
+Fit.search, Fit.search_in_box = FitSearch, FitInBox

@@ -1,7 +1,6 @@
 """What a fit asks of its target: samples with their errors, and what lines take."""
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -9,15 +8,13 @@ from revelu.errors import SaturatedError
 from revelu.numerics.confidence import SIGMAS
 from revelu.probe.answered import Answered
 from revelu.probe.region import Region
+from revelu.recover.fit.fit import Fit
 from revelu.recover.fit.sizes import Sizes
 from revelu.recover.method import Search
 from revelu.recover.refine.network_fit import Samples
 from revelu.recover.refine.served_fit import Served
 from revelu.recover.subspace import Subspace
 from revelu.types import FloatArray
-
-if TYPE_CHECKING:
-    from revelu.recover.fit.fit import Fit
 
 
 @dataclass
@@ -32,7 +29,7 @@ class Asking(Search):
         The few coordinates of many inputs that are searched.
     """
 
-    method: "Fit"
+    method: Fit
     served: Served | None = field(default=None, init=False)
     subspace: Subspace | None = field(default=None, init=False)
 

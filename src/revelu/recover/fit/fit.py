@@ -8,8 +8,6 @@ from revelu.recover.fit.as_served import AsServed
 from revelu.recover.fit.ending import Ending
 from revelu.recover.fit.from_chords import FromChords
 from revelu.recover.fit.from_lines import FromLines
-from revelu.recover.fit.in_box import FitInBox
-from revelu.recover.fit.least_squares import FitSearch
 from revelu.recover.fit.where_wrong import WhereWrong
 from revelu.recover.method import Law, Method
 
@@ -125,8 +123,6 @@ class Fit(Method):
     spends_fewer = True
     max_starts = 2
     most_work = 2e11
-    search = FitSearch
-    search_in_box = FitInBox
 
     many_inputs: int = 128
     fine: float = 4e-5

@@ -13,5 +13,8 @@ with them.
 """
 
 from revelu.recover.labels.from_labels import FromLabels
+from revelu.recover.labels.search import LabelSearch
 
 __all__ = ["FromLabels"]
+
+FromLabels.search = LabelSearch

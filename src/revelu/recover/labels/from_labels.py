@@ -11,12 +11,11 @@ from revelu.recover.labels.in_span import Slicing
 from revelu.recover.labels.polish import Polish
 from revelu.recover.labels.roughness import Roughness
 from revelu.recover.labels.rows import Matching
-from revelu.recover.labels.search import LabelSearch
 from revelu.recover.labels.signs import Turning
 from revelu.recover.labels.survey import Effort
 from revelu.recover.labels.told import Rounding, Told
 from revelu.recover.labels.two_inputs import Planar
-from revelu.recover.method import Law, Method, Search
+from revelu.recover.method import Law, Method
 
 
 @dataclass(frozen=True)
@@ -115,4 +114,3 @@ class FromLabels(Method):
     hidden: ClassVar[tuple[int, int | None]] = (1, 2)
     answers: ClassVar[frozenset[Law]] = frozenset({Law.LABELS})
     cost: ClassVar[str] = "200 to 800"
-    search: ClassVar[type[Search]] = LabelSearch

@@ -20,7 +20,6 @@ first layer, and where that ends without a network all coordinates are searched.
 
 import logging
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -31,6 +30,7 @@ from revelu.recover.labels.borders import Borders, Pool
 from revelu.recover.labels.columns import OutputEquations, allowances, distances, fit_columns
 from revelu.recover.labels.domain import EVERYWHERE, AllInputs, LayerOutputs
 from revelu.recover.labels.first_layer import refined_rows, share_bent
+from revelu.recover.labels.from_labels import FromLabels
 from revelu.recover.labels.idle import settled
 from revelu.recover.labels.in_span import Inside, InSpan
 from revelu.recover.labels.noise import noise_of_places
@@ -57,9 +57,6 @@ from revelu.recover.labels.two_layers import TwoLayers
 from revelu.recover.method import Candidate, Disagreement, Search, Why
 from revelu.types import BoolArray, FloatArray, IntArray
 
-if TYPE_CHECKING:
-    from revelu.recover.labels.from_labels import FromLabels
-
 log = logging.getLogger(__name__)
 
 
@@ -67,7 +64,7 @@ log = logging.getLogger(__name__)
 class LabelSearch(Search):
     """The method at work on one target."""
 
-    method: "FromLabels"
+    method: FromLabels
     domain: AllInputs = EVERYWHERE
     own: OwnInputs | None = None
     pool: Pool = field(init=False)

@@ -7,7 +7,7 @@ Between two places on either side of a kink of neuron ``w``, and nowhere beyond 
 for a move ``y`` of other pixels: what it does to all other neurons cancels.
 """
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,10 +17,41 @@ from revelu.recover.structured.images import Image
 from revelu.recover.structured.seen import Seen
 from revelu.types import BoolArray, FloatArray, IntArray
 
-if TYPE_CHECKING:
-    from revelu.recover.structured.pixel_rows import PixelRows
+__all__ = ["BracketSteps", "Brackets"]
 
-__all__ = ["Brackets"]
+
+@dataclass(frozen=True)
+class BracketSteps:
+    """How far pixels are moved beside kinks.
+
+    Attributes
+    ----------
+    share : float
+        Of the distance to the neighbours of a kink that a step may move it, if all weights are
+        as large as the pixel's.
+    shrink : float
+        Of a step, where the kink went past its neighbours.
+    n_tries : int
+        Steps, each shorter than the last.
+    short, short_if_rounded : float
+        Share of a step in all pixels that checks them, of float64 answers and of others.
+    linear : float
+        How much that check may be off, relative to the largest shift, in units of half of the
+        answers' digits, which is what changes of slope have.
+    nearest : float
+        Kinks nearer than this share of the median distance are left to another line.
+    outer : float
+        How far beyond the outermost kinks the function is asked.
+    """
+
+    share: float = 0.25
+    shrink: float = 0.15
+    n_tries: int = 3
+    short: float = 1e-2
+    short_if_rounded: float = 0.2
+    linear: float = 10.0
+    nearest: float = 0.02
+    outer: float = 1.0
 
 
 class Brackets:
@@ -39,7 +70,7 @@ class Brackets:
         Which of the kinks of the line they are.
     """
 
-    def __init__(self, oracle: Oracle, noise: NoiseFloor, seen: Seen, how: "PixelRows") -> None:
+    def __init__(self, oracle: Oracle, noise: NoiseFloor, seen: Seen, how: "BracketSteps") -> None:
         self.oracle, self.noise, self.seen, self.how = oracle, noise, seen, how
         gaps = np.diff(seen.kinks)
         typical = float(np.median(gaps)) if len(gaps) else how.outer

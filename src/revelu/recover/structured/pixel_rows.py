@@ -22,7 +22,7 @@ from revelu.oracle import NoiseFloor, Oracle
 from revelu.probe.kinks import find_kinks
 from revelu.probe.line import Line
 from revelu.probe.scan import LineScan
-from revelu.recover.structured.brackets import Brackets
+from revelu.recover.structured.brackets import Brackets, BracketSteps
 from revelu.recover.structured.images import Image
 from revelu.recover.structured.seen import Row, Seen
 from revelu.types import BoolArray, FloatArray, IntArray
@@ -38,22 +38,8 @@ class PixelRows:
     ----------
     reach : float
         Length of the direction of a line: values of a pixel at which half of the kinks are.
-    share : float
-        Of the distance to the neighbours of a kink that a step may move it, if all weights are
-        as large as the pixel's.
-    shrink : float
-        Of a step, where the kink went past its neighbours,
-    n_tries : int
-        so many times.
-    short, short_if_rounded : float
-        Share of a step in all pixels that checks them, of float64 answers and of others,
-    linear : float
-        and by how much that may be off, relative to the largest shift, in units of half of the
-        answers' digits, which is what changes of slope have.
-    nearest : float
-        Kinks nearer than this share of the median distance are left to another line.
-    outer : float
-        How far beyond the outermost kinks the function is asked.
+    steps : BracketSteps
+        How far pixels are moved beside kinks.
     most_kinks : int
         More than this of one line are those of no filter.
     n_pairs : int
@@ -63,14 +49,7 @@ class PixelRows:
     """
 
     reach: float = 4.0
-    share: float = 0.25
-    shrink: float = 0.15
-    n_tries: int = 3
-    short: float = 1e-2
-    short_if_rounded: float = 0.2
-    linear: float = 10.0
-    nearest: float = 0.02
-    outer: float = 1.0
+    steps: BracketSteps = BracketSteps()  # noqa: RUF009 - frozen
     most_kinks: int = 400
     n_pairs: int = 4
     local: float = 0.75
@@ -126,7 +105,7 @@ class PixelRows:
         self, oracle: Oracle, noise: NoiseFloor, image: Image, seen: Seen
     ) -> list[Row] | None:
         """Measure the weights of the neurons seen; None where they are those of no filter."""
-        brackets = Brackets(oracle, noise, seen, self)
+        brackets = Brackets(oracle, noise, seen, self.steps)
         if not len(brackets.kinks):
             return []
         box = self._box(brackets, image)
@@ -144,7 +123,7 @@ class PixelRows:
         is_wanted: BoolArray,
     ) -> list[Row]:
         """Measure some of the neurons seen, (kinks,), that see no other pixels than these."""
-        brackets = Brackets(oracle, noise, seen, self)
+        brackets = Brackets(oracle, noise, seen, self.steps)
         kinks = np.flatnonzero(is_wanted[brackets.places])
         return self._rows(brackets, image, pixels, kinks) if len(kinks) else []
 
@@ -169,7 +148,7 @@ class PixelRows:
         int
             How many kinks are of neurons that see more.
         """
-        brackets = Brackets(oracle, noise, seen, self)
+        brackets = Brackets(oracle, noise, seen, self.steps)
         if not len(brackets.kinks):
             return [], 0
         most = int(self.local * max(image.shape[1:]))
