@@ -15,7 +15,7 @@ import numpy as np
 
 from revelu import Network, zoo
 from revelu.oracle import Oracle, measure_noise
-from revelu.recover.deep.frame import Frame
+from revelu.recover.deep.frame import KnownLayers
 from revelu.recover.deep.seeds import SeedSearch
 from revelu.recover.deep.stack import Stack
 from revelu.recover.deep.surface import Surface
@@ -73,7 +73,7 @@ def walk_along(network: Network, seed: int) -> Course:
     noise = measure_noise(oracle, seed)
     W, b = network.weights[0], network.biases[0]
     sizes = np.linalg.norm(W, axis=1) * rng.choice([-1.0, 1.0], len(b))
-    frame = Frame(Stack(2), W / sizes[:, None], b / sizes)
+    frame = KnownLayers(Stack(2), W / sizes[:, None], b / sizes)
     start, end = 2.0 * rng.standard_normal((2, 2))
     breaks = [frame.stack.with_layer(frame.W, frame.b).breaks(start, end - start, 0.0, 1.0)]
     first = SeedSearch().find(oracle, noise, start[None], end[None], breaks, rng)[0]

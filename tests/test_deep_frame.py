@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from revelu.network import zoo
-from revelu.recover.deep.frame import Frame
+from revelu.recover.deep.frame import KnownLayers
 from revelu.recover.deep.stack import Stack
 
 
@@ -15,7 +15,7 @@ def frame_below(truth, layer, turned=None):
     stack = Stack(truth.dim_in, truth.weights[: layer - 1], truth.biases[: layer - 1])
     W, b = truth.weights[layer - 1], truth.biases[layer - 1]
     turned = np.ones(len(b)) if turned is None else turned
-    return Frame(stack, W * turned[:, None], b * turned)
+    return KnownLayers(stack, W * turned[:, None], b * turned)
 
 
 def unknowns(frame, w, bias, turned, s):
@@ -163,13 +163,13 @@ def test_a_ray_turns_no_corner_twice():
 
 def test_a_frame_without_rows_on_top_is_of_a_stack():
     truth = zoo.random_network([3, 5, 4, 1], seed=1)
-    frame = Frame.of(Stack(3, truth.weights[:2], truth.biases[:2]))
+    frame = KnownLayers.of(Stack(3, truth.weights[:2], truth.biases[:2]))
     assert frame.size == 4 + 1
     X = np.random.default_rng(2).standard_normal((30, 3))
     F = frame.features(frame.region(X), np.empty(0))
     h = np.maximum(true_sums(truth, 1, X), 0.0)
     np.testing.assert_allclose(F, np.column_stack([h, np.ones(30)]), atol=1e-12)
-    inputs = Frame.of(Stack(3))
+    inputs = KnownLayers.of(Stack(3))
     np.testing.assert_allclose(
         inputs.features(inputs.region(X), np.empty(0)), np.column_stack([X, np.ones(30)])
     )

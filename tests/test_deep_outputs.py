@@ -6,7 +6,7 @@ import pytest
 from revelu import Network
 from revelu.network import zoo
 from revelu.oracle import Oracle, measure_noise
-from revelu.recover.deep.frame import Frame
+from revelu.recover.deep.frame import KnownLayers
 from revelu.recover.deep.open_weights import OpenWeights
 from revelu.recover.deep.output_layer import (
     OutputFit,
@@ -23,7 +23,7 @@ def outputs_of(truth, stack, W, b, undetermined=None, seed=1):
     rows, inputs = np.nonzero(np.zeros(W.shape) if undetermined is None else undetermined)
     open_weights = OpenWeights(rows, np.eye(W.shape[1] + 1)[inputs])
     noise, rng = measure_noise(oracle, 1), np.random.default_rng(seed)
-    return OutputFit().find(oracle, noise, Frame(stack, W, b), open_weights, None, rng)
+    return OutputFit().find(oracle, noise, KnownLayers(stack, W, b), open_weights, None, rng)
 
 
 @pytest.mark.parametrize("widths", [(6, 5, 4, 1), (5, 12, 8, 3), (4, 6, 6, 5, 2)])

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from revelu.network import zoo
 from revelu.oracle import Oracle, measure_noise
 from revelu.probe.kink_lines import KinkLines, Sharpening
-from revelu.recover.deep.frame import Frame
+from revelu.recover.deep.frame import KnownLayers
 from revelu.recover.deep.stack import Stack
 from revelu.recover.deep.surface import RayTuning, Surface
 
@@ -39,7 +39,7 @@ def known_surface(truth, layer, neuron, x):
     """The true surface of a hidden neuron, all rows on top of its frame off at a point."""
     stack = Stack(truth.dim_in, truth.weights[: layer - 1], truth.biases[: layer - 1])
     W, b = truth.weights[layer - 1], truth.biases[layer - 1]
-    frame = Frame(stack, W, b)
+    frame = KnownLayers(stack, W, b)
     on = frame.region(x[None]).on[-1][0]
     s = np.where(on, -1.0, 1.0)
     w = truth.weights[layer][neuron]

@@ -9,7 +9,7 @@ from revelu.network import zoo
 from revelu.oracle import Oracle, measure_noise
 from revelu.probe.kink_lines import KinkLines
 from revelu.recover.deep.first_rows import FirstRows
-from revelu.recover.deep.frame import Frame
+from revelu.recover.deep.frame import KnownLayers
 from revelu.recover.deep.layer_rows import LayerRows
 from revelu.recover.deep.seeds import SeedSearch
 from revelu.recover.deep.stack import Stack
@@ -61,7 +61,7 @@ def frame_of(truth, n_known, rng):
     """The frame above some layers, the last of them with random signs."""
     W, b = truth.weights[n_known - 1], truth.biases[n_known - 1]
     turned = rng.choice([-1.0, 1.0], len(b))
-    return Frame(stack_of(truth, n_known - 1), W * turned[:, None], b * turned), turned
+    return KnownLayers(stack_of(truth, n_known - 1), W * turned[:, None], b * turned), turned
 
 
 def all_known(frame):
@@ -204,7 +204,7 @@ def test_rows_of_walks_are_sums_and_explain_their_points(seed):
     assert fits.all()
     assert (signs == turned).all()
     # In a frame of the right signs the linear part is gone.
-    right = Frame.of(frame.stack.with_layer(frame.W * signs[:, None], frame.b * signs))
+    right = KnownLayers.of(frame.stack.with_layer(frame.W * signs[:, None], frame.b * signs))
     for walk, j in good:
         points = walk.points.X
         other = Walk(right, walk.seed, walk.unit, walk.sigma, np.random.default_rng(0))
@@ -219,7 +219,7 @@ def test_rows_of_walks_are_sums_and_explain_their_points(seed):
 
 def planted(rng, n, m, d, n_false=0):
     """Rows above others of planted signs, some of them of no neuron."""
-    frame = Frame(Stack(d), rng.standard_normal((m, d)), rng.standard_normal(m))
+    frame = KnownLayers(Stack(d), rng.standard_normal((m, d)), rng.standard_normal(m))
     phi, v = rng.integers(0, 2, m), rng.standard_normal((n, m))
     linear = -(v * phi) @ frame.W
     linear[:n_false] = rng.standard_normal((n_false, d))

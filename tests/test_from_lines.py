@@ -20,7 +20,7 @@ from revelu.recover.fit.row_fits import RowFits, least, network_of
 from revelu.recover.fit.sightings import MeasuredKinks, Sightings
 from revelu.recover.fit.sizes import Sizes
 from revelu.recover.method import Disagreement, Why
-from revelu.recover.refine.derivative import Arrays, NetworkDerivative
+from revelu.recover.refine.derivative import NetworkDerivative, ParameterArrays
 from revelu.recover.refine.network_fit import Samples, fit_by_full_steps
 from revelu.recover.rows import Rows
 from revelu.recovery import Status
@@ -351,7 +351,7 @@ def test_normal_equations_of_pairs_are_those_of_the_derivative(has_skip, by_inpu
     X, errors = rng.standard_normal((40, 7)), rng.uniform(0.5, 2.0, 3)
     if by_input:
         errors = rng.uniform(0.5, 2.0, (40, 1)) * errors
-    derivative = NetworkDerivative(Arrays.of(truth), X, errors)
+    derivative = NetworkDerivative(ParameterArrays.of(truth), X, errors)
     J = derivative.matrix()
     assert np.allclose(np.triu(derivative.normal()), np.triu(J.T @ J), rtol=1e-12, atol=1e-10)
 

@@ -16,7 +16,7 @@ from revelu.numerics.gauss_newton import (
     normal_equations,
     summed_normal_equations,
 )
-from revelu.recover.refine.derivative import Arrays, NetworkDerivative
+from revelu.recover.refine.derivative import NetworkDerivative, ParameterArrays
 from revelu.recover.refine.network_fit import Samples, fit, fit_top
 
 SHAPES = [(5, 4, 2), (4, 0, 1), (4, 6, 1), (5, 4, 6, 1), (6, 5, 3, 2), (5, 4, 4, 3, 2)]
@@ -38,7 +38,7 @@ def derivative_of(network, seed, n=11):
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, network.dim_in))
     inverse_errors = rng.uniform(0.5, 2.0, (n, network.dim_out))
-    return NetworkDerivative(Arrays.of(network), X, inverse_errors), X, inverse_errors
+    return NetworkDerivative(ParameterArrays.of(network), X, inverse_errors), X, inverse_errors
 
 
 @settings(max_examples=40)
@@ -75,7 +75,7 @@ def test_normal_equations_are_those_of_the_matrix(widths, with_skip, each_has_an
     network = network_of(widths, seed, with_skip=with_skip)
     derivative, X, inverse_errors = derivative_of(network, seed, n=37)
     if not each_has_an_error:
-        derivative = NetworkDerivative(Arrays.of(network), X, inverse_errors[0])
+        derivative = NetworkDerivative(ParameterArrays.of(network), X, inverse_errors[0])
     J = derivative.matrix()
     normal = np.triu(derivative.normal(n_rows=16))
     np.testing.assert_allclose(normal, np.triu(J.T @ J), atol=1e-9)
@@ -101,7 +101,7 @@ def test_units_give_columns_of_norm_1(widths):
 def test_in_white_coordinates_the_derivative_is_better_conditioned():
     network = network_of((6, 12, 2), 3, with_skip=False)
     X = np.random.default_rng(3).standard_normal((4000, 6))
-    derivative = NetworkDerivative(Arrays.of(network), X, np.full(2, 1e3))
+    derivative = NetworkDerivative(ParameterArrays.of(network), X, np.full(2, 1e3))
 
     def condition(coordinates):
         J = [derivative.along(coordinates.to_change(e)) for e in np.eye(network.n_parameters)]
@@ -234,7 +234,7 @@ def test_what_noise_leaves_ends_iterations_that_gain_nothing():
     truth = zoo.random_network([12, 16, 2], seed=3)
     rng = np.random.default_rng(4)
     X = rng.standard_normal((truth.n_parameters, 12))  # two equations a parameter
-    derivative = NetworkDerivative(Arrays.of(truth), X, np.ones((len(X), 2)))
+    derivative = NetworkDerivative(ParameterArrays.of(truth), X, np.ones((len(X), 2)))
     noise = rng.standard_normal(derivative.shape[0])
     left, products = [], []
     for flat in (0.0, 1e-3):

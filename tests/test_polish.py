@@ -13,7 +13,7 @@ from revelu.cli.app import app
 from revelu.network import zoo
 from revelu.oracle import Oracle, measure_noise
 from revelu.recover.refine import polish
-from revelu.recover.refine.derivative import Arrays, NetworkDerivative
+from revelu.recover.refine.derivative import NetworkDerivative, ParameterArrays
 from revelu.recover.refine.network_fit import degrees_of_freedom
 from revelu.recover.refine.polish import choose_inputs, fit_to_last_digits, polish_to_known
 from revelu.recover.refine.whitening import NeuronWhitening, Whitening
@@ -119,7 +119,7 @@ def test_chosen_inputs_condition_better_than_random_ones(seed, d, m):
     X = np.random.default_rng(seed).standard_normal((3 * n, d))
     chosen = choose_inputs(network, X)
     assert len(set(chosen.tolist())) == n
-    J = NetworkDerivative(Arrays.of(network), X, np.ones(1)).matrix()
+    J = NetworkDerivative(ParameterArrays.of(network), X, np.ones(1)).matrix()
     J /= np.where(J.any(axis=0), np.linalg.norm(J, axis=0), 1.0)
     smallest = [np.linalg.svd(J[rows], compute_uv=False)[n - 1] for rows in (chosen, slice(n))]
     assert smallest[0] >= smallest[1]
@@ -163,7 +163,7 @@ def test_both_ways_restore_a_large_deep_network(most_square, monkeypatch):
 def test_coordinates_of_neurons_are_white_and_have_an_adjoint(widest):
     truth, rng = zoo.random_network([5, 9, 7, 2], seed=2), np.random.default_rng(3)
     X = rng.standard_normal((400, 5))
-    derivative = NetworkDerivative(Arrays.of(truth), X, np.ones(2))
+    derivative = NetworkDerivative(ParameterArrays.of(truth), X, np.ones(2))
     squares = derivative._squares_of_paths(np.ones((400, 2)))
     white = NeuronWhitening(derivative.hs, squares, widest=widest)
     v, g = rng.standard_normal((2, truth.n_parameters))
@@ -183,7 +183,7 @@ def test_coordinates_of_one_layer_are_white_where_many_inputs_lie_close_together
     points = 3.0 * rng.standard_normal((12, 3)) @ np.linalg.qr(rng.standard_normal((d, 3)))[0].T
     slopes = points[:, None, :] + np.vstack([np.zeros(d), 0.3 * np.eye(d)])
     X = np.vstack([slopes.reshape(-1, d), rng.standard_normal((12 * d, d))])
-    derivative = NetworkDerivative(Arrays.of(truth), X, np.ones(2))
+    derivative = NetworkDerivative(ParameterArrays.of(truth), X, np.ones(2))
     H = derivative.hs[1]
     white = Whitening(X, H, truth.weights[1], np.ones(2))
     v, g = rng.standard_normal((2, truth.n_parameters))

@@ -26,7 +26,7 @@ from revelu.adapters.open_inference import (
 from revelu.adapters.patience import Patience
 from revelu.adapters.portions import Portions
 from revelu.errors import InputError, TargetError, UnansweredError
-from revelu.formats.onnx_frame import OnnxFrame
+from revelu.formats.onnx_frame import Frame
 from revelu.oracle import agreed_dim_in
 from revelu.oracle.limits import limits_said
 from revelu.types import FloatArray
@@ -92,7 +92,7 @@ class HttpTarget:
         What decides the answers, besides the address.
     identity : dict of str to str
         The model's name, and its version where it is known.
-    frame : OnnxFrame or None
+    frame : Frame or None
         Names, shapes and types of input and output, where the server says them.
 
     Raises
@@ -279,7 +279,7 @@ def _output(url: str, metadata: dict[str, Any], output_name: str | None) -> str 
     return output_name
 
 
-def _frame(taken: _Input, metadata: dict[str, Any], output_name: str | None) -> OnnxFrame | None:
+def _frame(taken: _Input, metadata: dict[str, Any], output_name: str | None) -> Frame | None:
     """What a file is to have that stands in the model's place; None where the server does not say.
 
     A file has one row of numbers an answer, of a type that ONNX knows.
@@ -296,7 +296,7 @@ def _frame(taken: _Input, metadata: dict[str, Any], output_name: str | None) -> 
     if not isinstance(shape, list) or len(shape) != 2:
         return None
     kinds = np.dtype(DTYPES[taken.datatype]), np.dtype(DTYPES[output["datatype"]])
-    return OnnxFrame(taken.name, taken.row, kinds[0], output["name"], kinds[1])
+    return Frame(taken.name, taken.row, kinds[0], output["name"], kinds[1])
 
 
 def _described(url: str, metadata: dict[str, Any], key: str) -> list[dict[str, Any]]:

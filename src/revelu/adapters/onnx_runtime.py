@@ -15,7 +15,7 @@ from revelu.errors import FormatError, InputError, TargetError
 from revelu.formats.arrays import first_line
 from revelu.formats.onnx import certified_of, data_files, read_model
 from revelu.formats.onnx_casts import behind_casts
-from revelu.formats.onnx_frame import OnnxFrame
+from revelu.formats.onnx_frame import Frame
 from revelu.formats.onnx_scaling import read_scaling
 from revelu.oracle import Domain, agreed_dim_in
 from revelu.types import FloatArray
@@ -110,13 +110,13 @@ class OnnxTarget:
         return tuple(self._inputs[0].row) if len(self._inputs) == 1 else None
 
     @property
-    def frame(self) -> OnnxFrame | None:
+    def frame(self) -> Frame | None:
         """Names and shapes that a file of the same kind has; None of several of either."""
         if len(self._inputs) != 1 or len(self._outputs) != 1:
             return None
         one = self._inputs[0]
         dtype = self._whole.get(one.name, one.dtype)
-        return OnnxFrame(one.name, one.row, dtype, self._outputs[0], self._output_dtype)
+        return Frame(one.name, one.row, dtype, self._outputs[0], self._output_dtype)
 
     @property
     def datatype(self) -> str:

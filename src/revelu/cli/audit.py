@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from revelu.cli.baseline import FAILURES, failed, read_baseline
-from revelu.cli.command import AskingOptions, command
+from revelu.cli.command import Asking, command
 from revelu.cli.exit_codes import ExitCode, of_status
 from revelu.cli.options import flag, optional
 from revelu.errors import InputError
@@ -40,7 +40,7 @@ def audit(
         bool, flag("Attack also what coarser answers have told of.", "--every-row")
     ] = False,
     *,
-    asking: AskingOptions,
+    asking: Asking,
 ) -> ExitCode:
     """Find out what TARGET gives away, as it is and under each defence.
 
@@ -73,7 +73,7 @@ def audit(
 
 
 def _examined(
-    asking: AskingOptions, inputs: Path | None, **options: Any
+    asking: Asking, inputs: Path | None, **options: Any
 ) -> "tuple[Audit, BaseException | None]":
     """Return the audit, and what ended it before its time with the rows that are done."""
     from revelu.formats.tables import read_named_table
@@ -120,7 +120,7 @@ def _changes(found: dict[str, Any], before: Sequence[Mapping[str, Any]] | None) 
 
 
 def _show(
-    asking: AskingOptions, account: dict[str, Any], found: "Audit", ended: BaseException | None
+    asking: Asking, account: dict[str, Any], found: "Audit", ended: BaseException | None
 ) -> None:
     """Print and write what was found, however it ended."""
     if isinstance(ended, KeyboardInterrupt):

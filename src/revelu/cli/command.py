@@ -407,7 +407,7 @@ class Learning(Command):
 
 
 @dataclass
-class AskingOptions(Command):
+class Asking(Command):
     """Options of a command that asks a target."""
 
     target: Target = ""

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Annotated
 
-from revelu.cli.command import AskingOptions, command
+from revelu.cli.command import Asking, command
 from revelu.cli.exit_codes import ExitCode, of_status
 from revelu.cli.networks import save_network
 from revelu.cli.options import optional
@@ -27,7 +27,7 @@ def diagnose(
         ),
     ] = None,
     *,
-    asking: AskingOptions,
+    asking: Asking,
 ) -> ExitCode:
     """Say what kind of function TARGET is, and how regular: which assumptions of the theorems hold.
 

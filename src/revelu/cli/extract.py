@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from revelu.cli.advice import advice
-from revelu.cli.command import AskingOptions, command
+from revelu.cli.command import Asking, command
 from revelu.cli.exit_codes import ExitCode, of_status
 from revelu.cli.networks import frame_of, save_network
 from revelu.cli.options import Box, Force, Outputs, flag, optional
@@ -48,7 +48,7 @@ def extract(
     ] = False,
     checks: Annotated[int, typer.Option(help="Fresh queries of the certificate.")] = 3000,
     *,
-    asking: AskingOptions,
+    asking: Asking,
 ) -> ExitCode:
     r"""Recover the network behind TARGET by queries, verify it, write it.
 

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 from revelu.errors import InputError
 
 if TYPE_CHECKING:
-    from revelu.formats import OnnxFrame
+    from revelu.formats import Frame
     from revelu.network import Network
     from revelu.numerics.links import Link
 
 
 def save_network(
-    network: "Network", head: "Link | None" = None, frame: "OnnxFrame | None" = None
+    network: "Network", head: "Link | None" = None, frame: "Frame | None" = None
 ) -> Callable[[Path], None]:
     """Return what writes a network; its head goes with it where a file has one.
 
@@ -21,7 +21,7 @@ def save_network(
     ----------
     head : Link, optional
         What stands between the network and its target's answers.
-    frame : OnnxFrame, optional
+    frame : Frame, optional
         Names, shapes and types that an ONNX file is to have.
     """
 
@@ -46,7 +46,7 @@ def save_network(
     return save
 
 
-def frame_of(target: Any, name: str) -> "OnnxFrame":
+def frame_of(target: Any, name: str) -> "Frame":
     """Return names, shapes and types of the input and the output that a target has.
 
     Raises
@@ -54,10 +54,10 @@ def frame_of(target: Any, name: str) -> "OnnxFrame":
     InputError
         If it has, or says, none of its own, or has several inputs.
     """
-    from revelu.formats import OnnxFrame
+    from revelu.formats import Frame
 
     frame = getattr(target, "frame", None)
-    if not isinstance(frame, OnnxFrame):
+    if not isinstance(frame, Frame):
         raise InputError(
             "--like-input is for ONNX files of one input, and for served models whose metadata "
             f"have names, shapes and types, which {name} is not"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from revelu.cli.command import AskingOptions, command
+from revelu.cli.command import Asking, command
 from revelu.cli.exit_codes import ExitCode, of_status
 from revelu.cli.options import Force, flag, optional
 from revelu.errors import FormatError, InputError
@@ -42,7 +42,7 @@ def obfuscate(
     ] = None,
     labels: Annotated[bool, flag("Find the span from class labels alone.", "--labels")] = False,
     *,
-    asking: AskingOptions,
+    asking: Asking,
 ) -> ExitCode:
     """Change inputs inside the null space of TARGET's first layer, and ask it again.
 

@@ -4,13 +4,13 @@ import shlex
 import sys
 from typing import Any
 
-from revelu.cli.command import AskingOptions, command
+from revelu.cli.command import Asking, command
 from revelu.cli.exit_codes import ExitCode
 from revelu.cli.options import Box
 
 
 @command
-def probe(box: Box = None, *, asking: AskingOptions) -> ExitCode:
+def probe(box: Box = None, *, asking: Asking) -> ExitCode:
     """Ask TARGET for three rows, and show request, answer, and what was taken of it.
 
     Beside "next" stands the command that goes on, where what was seen tells it.

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from revelu.cli.command import AskingOptions, command
+from revelu.cli.command import Asking, command
 from revelu.cli.exit_codes import ExitCode, of_status
 from revelu.cli.options import Force, flag, optional
 from revelu.errors import FormatError
@@ -30,7 +30,7 @@ def span(
     ] = None,
     checks: Annotated[int, typer.Option(help="Fresh inputs moved in the null space.")] = 1000,
     *,
-    asking: AskingOptions,
+    asking: Asking,
 ) -> ExitCode:
     """Recover the row span of the first layer of TARGET, of any depth and activation.
 

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from revelu.cli.advice import advice_on_verifying
-from revelu.cli.command import AskingOptions, command
+from revelu.cli.command import Asking, command
 from revelu.cli.exit_codes import ExitCode, of_status
 from revelu.cli.options import Box, optional
 from revelu.report.summary import rows_of
@@ -29,7 +29,7 @@ def verify(
     ] = None,
     checks: Annotated[int, typer.Option(help="Fresh queries of the certificate.")] = 3000,
     *,
-    asking: AskingOptions,
+    asking: Asking,
 ) -> ExitCode:
     """Certify RECOVERED against TARGET by fresh queries.
 

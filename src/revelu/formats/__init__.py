@@ -17,15 +17,15 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from revelu.errors import FormatError
-from revelu.formats.arrays import SavedArrays, check_is_file, is_in_memory, naming_system_errors
+from revelu.formats.arrays import Arrays, check_is_file, is_in_memory, naming_system_errors
 from revelu.formats.nodes import Node
-from revelu.formats.onnx_frame import OnnxFrame
+from revelu.formats.onnx_frame import Frame
 from revelu.numerics.links import NONE, Link
 
 __all__ = [
+    "Arrays",
+    "Frame",
     "Node",
-    "OnnxFrame",
-    "SavedArrays",
     "check_writable",
     "load_arrays",
     "load_nodes",
@@ -49,7 +49,7 @@ def suffixes() -> tuple[str, ...]:
     return tuple(_FORMATS)
 
 
-def load_arrays(path: Path) -> SavedArrays:
+def load_arrays(path: Path) -> Arrays:
     """Read the arrays of a network.
 
     Raises
@@ -60,7 +60,7 @@ def load_arrays(path: Path) -> SavedArrays:
     module = _format_of(path)
     with naming_system_errors(path, "read"):
         check_is_file(path)
-    arrays: SavedArrays = module.load(path)
+    arrays: Arrays = module.load(path)
     return arrays
 
 
@@ -71,7 +71,7 @@ def save_arrays(
     skip: tuple[np.ndarray, np.ndarray] | None,
     dtype: DTypeLike,
     head: Link = NONE,
-    frame: OnnxFrame | None = None,
+    frame: Frame | None = None,
     certified: bool | None = None,
 ) -> None:
     """Write the arrays of a network; the file appears whole or not at all.
@@ -83,7 +83,7 @@ def save_arrays(
     dtype : float64 or float32
     head : Link
         End in what it undoes; formats without it refuse.
-    frame : OnnxFrame, optional
+    frame : Frame, optional
         Names, shapes and types of input and output, where the format has them; others refuse.
     certified : bool, optional
         Whether fresh queries have vouched for the network, which the file then says.
@@ -100,7 +100,7 @@ def save_arrays(
     if any((np.abs(a) > largest).any() for a in (*weights, *biases, *(skip or ()))):
         raise FormatError(f"{path}: a number is too large for {kind}")
     check_writable(path)
-    arrays = SavedArrays(weights, biases, skip, certified)
+    arrays = Arrays(weights, biases, skip, certified)
     if frame is None:
         module.dump(path, arrays, kind, head)
     elif path.suffix.lower() == ".onnx":
@@ -134,7 +134,7 @@ def save_nodes(
     k: int,
     dtype: DTypeLike,
     head: Link = NONE,
-    frame: OnnxFrame | None = None,
+    frame: Frame | None = None,
     certified: bool | None = None,
 ) -> None:
     """Write layers that are no dense ones, too, to an ``.onnx`` file.

@@ -16,7 +16,7 @@ from revelu.errors import FormatError, ReveluError
 MAX_BYTES = 4 * 2**30
 
 
-class SavedArrays(NamedTuple):
+class Arrays(NamedTuple):
     """Weights, biases and the affine skip of a network, and whether it is certified."""
 
     weights: list[np.ndarray]

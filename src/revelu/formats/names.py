@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from revelu.errors import FormatError
-from revelu.formats.arrays import SavedArrays
+from revelu.formats.arrays import Arrays
 from revelu.numerics.links import Link
 
 SCHEMA = 1
@@ -39,7 +39,7 @@ class Names:
     skip: tuple[str, str]
 
     def to_named(
-        self, path: Path, arrays: SavedArrays, dtype: np.dtype, head: Link
+        self, path: Path, arrays: Arrays, dtype: np.dtype, head: Link
     ) -> dict[str, np.ndarray]:
         """Name the arrays of a network.
 
@@ -60,7 +60,7 @@ class Names:
             named[_MARK] = np.array(int(arrays.certified), dtype=np.int64)
         return named
 
-    def from_named(self, path: Path, named: Mapping[str, np.ndarray]) -> SavedArrays:
+    def from_named(self, path: Path, named: Mapping[str, np.ndarray]) -> Arrays:
         """Return the arrays of a network.
 
         Raises
@@ -79,9 +79,7 @@ class Names:
             raise FormatError(f"{path}: not a network: missing {missing}, unexpected {extra}")
         arrays = [named[name] for name in names]
         skip = (arrays[-2], arrays[-1]) if has_skip else None
-        return SavedArrays(
-            arrays[: 2 * n_layers : 2], arrays[1 : 2 * n_layers : 2], skip, certified
-        )
+        return Arrays(arrays[: 2 * n_layers : 2], arrays[1 : 2 * n_layers : 2], skip, certified)
 
     def _names(self, n_layers: int, *, has_skip: bool) -> list[str]:
         pairs = [(self.weights.format(i), self.biases.format(i)) for i in range(n_layers)]
@@ -113,13 +111,13 @@ def check_schema(path: Path, schema: np.ndarray) -> None:
 _STATE = Names("layers.{}.weight", "layers.{}.bias", ("skip.weight", "skip.bias"))
 
 
-def to_state(path: Path, arrays: SavedArrays, dtype: np.dtype, head: Link) -> dict[str, np.ndarray]:
+def to_state(path: Path, arrays: Arrays, dtype: np.dtype, head: Link) -> dict[str, np.ndarray]:
     """Name the arrays of a network as a state dict does."""
     named = _STATE.to_named(path, arrays, dtype, head)
     return {"schema": np.array(SCHEMA, dtype=np.int64), **named}
 
 
-def from_state(path: Path, named: Mapping[str, np.ndarray]) -> SavedArrays:
+def from_state(path: Path, named: Mapping[str, np.ndarray]) -> Arrays:
     """Return the arrays of a network from a state dict.
 
     Raises

@@ -8,14 +8,14 @@ from pathlib import Path
 import numpy as np
 
 from revelu.errors import FormatError
-from revelu.formats.arrays import MAX_BYTES, SavedArrays, naming_damage, replace_file
+from revelu.formats.arrays import MAX_BYTES, Arrays, naming_damage, replace_file
 from revelu.formats.names import SCHEMA, Names, check_schema
 from revelu.numerics.links import Link
 
 _NAMES = Names("weights_{}", "biases_{}", ("skip_V", "skip_c"))
 
 
-def dump(path: Path, arrays: SavedArrays, dtype: np.dtype, head: Link) -> None:
+def dump(path: Path, arrays: Arrays, dtype: np.dtype, head: Link) -> None:
     """Write an archive."""
     write_archive(path, _NAMES.to_named(path, arrays, dtype, head))
 
@@ -27,7 +27,7 @@ def write_archive(path: Path, named: Mapping[str, np.ndarray]) -> None:
     replace_file(path, buffer.getvalue())
 
 
-def load(path: Path) -> SavedArrays:
+def load(path: Path) -> Arrays:
     """Read an archive, never unpickling anything."""
     return _NAMES.from_named(path, read_archive(path))
 

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from revelu.errors import FormatError
-from revelu.formats.arrays import SavedArrays, check_is_file, naming_damage, replace_file
-from revelu.formats.onnx_frame import OnnxFrame
+from revelu.formats.arrays import Arrays, check_is_file, naming_damage, replace_file
+from revelu.formats.onnx_frame import Frame
 from revelu.numerics.links import Link
 
-__all__ = ["OnnxFrame", "data_files", "dump", "load", "read_model"]
+__all__ = ["Frame", "data_files", "dump", "load", "read_model"]
 
 # Current runtimes refuse newer versions, which onnx writes by default.
 IR_VERSION = 10
@@ -42,7 +42,7 @@ MAX_PRODUCT = 2**26
 
 
 def dump(
-    path: Path, arrays: SavedArrays, dtype: np.dtype, head: Link, frame: OnnxFrame | None = None
+    path: Path, arrays: Arrays, dtype: np.dtype, head: Link, frame: Frame | None = None
 ) -> None:
     """Write a graph, checked by onnx's own checker, in a frame where one is given.
 
@@ -58,7 +58,7 @@ def dump(
     if n_bytes > MAX_BYTES:
         raise FormatError(f"{path}: {n_bytes:,} bytes of weights, over {MAX_BYTES:,}")
     nodes, tensors, last = _layers(arrays, dtype)
-    own = OnnxFrame("input", (d,), dtype, "output", dtype)
+    own = Frame("input", (d,), dtype, "output", dtype)
     write_graph(path, nodes, tensors, last, k, dtype, head, frame, own, arrays.certified)
 
 
@@ -70,15 +70,15 @@ def write_graph(
     k: int,
     dtype: np.dtype,
     head: Link,
-    frame: OnnxFrame | None,
-    own: OnnxFrame,
+    frame: Frame | None,
+    own: Frame,
     certified: bool | None = None,
 ) -> None:
     """Write nodes from ``input`` to the value ``last`` of ``k`` numbers, as a checked graph.
 
     Parameters
     ----------
-    frame : OnnxFrame or None
+    frame : Frame or None
         Names, shapes and types that are put around it; ``own`` has those that it has by itself.
     certified : bool or None
         Whether fresh queries have vouched for it, as the model's metadata and description say.
@@ -128,7 +128,7 @@ def is_of_head(node: Any, model: Any) -> bool:
     return bool(model.producer_name == _PRODUCER and node.name.startswith(_HEAD))
 
 
-def _layers(arrays: SavedArrays, dtype: np.dtype) -> tuple[list[Any], list[Any], str]:
+def _layers(arrays: Arrays, dtype: np.dtype) -> tuple[list[Any], list[Any], str]:
     """Nodes, initializers, and the name of the last value."""
     from onnx import helper, numpy_helper  # noqa: PLC0415
 
@@ -166,7 +166,7 @@ def _layers(arrays: SavedArrays, dtype: np.dtype) -> tuple[list[Any], list[Any],
     return nodes, tensors, "sum"
 
 
-def load(path: Path) -> SavedArrays:
+def load(path: Path) -> Arrays:
     """Read a graph; a final softmax, or what undoes a link, is left off.
 
     Raises
@@ -337,7 +337,7 @@ class _Reader:
         """Take the value behind a node for the one before it."""
         self.values[node.output[0]] = self.values.get(node.input[0], [])
 
-    def arrays(self, output: str) -> SavedArrays:
+    def arrays(self, output: str) -> Arrays:
         """Give what was read as arrays; the output is one term, or one and a skip."""
         terms = sorted(self.values.get(output, []), key=lambda term: -term.base)
         depth = len(self.layers)
@@ -347,7 +347,7 @@ class _Reader:
             raise FormatError(f"{self.path}: its output is not that of a dense ReLU network")
         layers = [*self.layers, terms[0].layer(self.path)]
         skip = terms[1].layer(self.path) if len(terms) > 1 else None
-        return SavedArrays([W for W, _ in layers], [b for _, b in layers], skip)
+        return Arrays([W for W, _ in layers], [b for _, b in layers], skip)
 
     def _one(self, node: Any, name: str) -> _Term:
         terms = self.values.get(name)

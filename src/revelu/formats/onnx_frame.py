@@ -10,7 +10,7 @@ _INSIDE = "revelu."
 
 
 @dataclass(frozen=True)
-class OnnxFrame:
+class Frame:
     """The input and the output of a model.
 
     Attributes

@@ -17,7 +17,7 @@ from revelu.formats.arrays import naming_damage
 from revelu.formats.nodes import Node
 from revelu.formats.onnx import (
     MAX_BYTES,
-    OnnxFrame,
+    Frame,
     certified_of,
     is_of_head,
     read_model,
@@ -39,7 +39,7 @@ def dump_nodes(
     k: int,
     dtype: DTypeLike,
     head: Link = NONE,
-    frame: OnnxFrame | None = None,
+    frame: Frame | None = None,
     certified: bool | None = None,
 ) -> None:
     """Write a graph of layers.
@@ -53,7 +53,7 @@ def dump_nodes(
     dtype : float32 or float64
     head : Link
         End in what it undoes.
-    frame : OnnxFrame, optional
+    frame : Frame, optional
         Names, shapes and types of input and output.
     certified : bool, optional
         Whether fresh queries have vouched for it.
@@ -86,7 +86,7 @@ def dump_nodes(
             helper.make_node(node.kind, [value, *names], [f"layer_{i}"], **node.attributes)
         )
         value = f"layer_{i}"
-    own = OnnxFrame("input", row, kind, "output", kind)
+    own = Frame("input", row, kind, "output", kind)
     write_graph(path, graph, tensors, value, k, kind, head, frame, own, certified)
 
 

@@ -7,12 +7,12 @@ import numpy as np
 
 from revelu.errors import FormatError
 from revelu.extras import import_extra
-from revelu.formats.arrays import MAX_BYTES, SavedArrays, naming_damage, replace_file
+from revelu.formats.arrays import MAX_BYTES, Arrays, naming_damage, replace_file
 from revelu.formats.names import from_state, to_state
 from revelu.numerics.links import Link
 
 
-def dump(path: Path, arrays: SavedArrays, dtype: np.dtype, head: Link) -> None:
+def dump(path: Path, arrays: Arrays, dtype: np.dtype, head: Link) -> None:
     """Write a file."""
     named = to_state(path, arrays, dtype, head)
     said = {"format": "pt", "producer": "revelu"}
@@ -21,7 +21,7 @@ def dump(path: Path, arrays: SavedArrays, dtype: np.dtype, head: Link) -> None:
     replace_file(path, library().save(named, metadata=said))
 
 
-def load(path: Path) -> SavedArrays:
+def load(path: Path) -> Arrays:
     """Read a file."""
     return from_state(path, read_state(path))
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from revelu.errors import FormatError
-from revelu.formats.arrays import SavedArrays
+from revelu.formats.arrays import Arrays
 from revelu.types import FloatArray
 
 _NORM = {"running_mean", "running_var"}
@@ -30,12 +30,12 @@ class Chain:
 
     Attributes
     ----------
-    arrays : SavedArrays
+    arrays : Arrays
     words : str
         The chain, for people.
     """
 
-    arrays: SavedArrays
+    arrays: Arrays
     words: str
 
 
@@ -107,7 +107,7 @@ def read_chain(path: Path, named: Mapping[str, np.ndarray], *, in_order: bool) -
             W, b = layers[-1]
             layers[-1] = (part.W[:, None] * W, part.W * b + part.b)
     _check_activations(path, parts, words)
-    return Chain(SavedArrays([W for W, _ in layers], [b for _, b in layers], None), words)
+    return Chain(Arrays([W for W, _ in layers], [b for _, b in layers], None), words)
 
 
 def shown(named: Mapping[str, np.ndarray], most: int = 8) -> str:

@@ -17,7 +17,7 @@ import numpy as np
 
 from revelu.errors import FormatError, UntrustedError
 from revelu.extras import import_extra
-from revelu.formats.arrays import MAX_BYTES, SavedArrays, naming_damage, replace_file
+from revelu.formats.arrays import MAX_BYTES, Arrays, naming_damage, replace_file
 from revelu.formats.names import from_state, to_state
 from revelu.numerics.links import Link
 
@@ -34,7 +34,7 @@ _DICT = "collections OrderedDict"
 _TENSOR = "torch._utils _rebuild_tensor_v2"
 
 
-def dump(path: Path, arrays: SavedArrays, dtype: np.dtype, head: Link) -> None:
+def dump(path: Path, arrays: Arrays, dtype: np.dtype, head: Link) -> None:
     """Write a state dict, which ``revelu.adapters.torch_modules.ReluNetwork`` loads."""
     torch = library()
     named = to_state(path, arrays, dtype, head)
@@ -43,7 +43,7 @@ def dump(path: Path, arrays: SavedArrays, dtype: np.dtype, head: Link) -> None:
     replace_file(path, buffer.getvalue())
 
 
-def load(path: Path) -> SavedArrays:
+def load(path: Path) -> Arrays:
     """Read a state dict, without torch; nothing that the file says is run.
 
     Raises

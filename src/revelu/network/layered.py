@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from revelu.errors import FormatError, InputError
-from revelu.formats import Node, OnnxFrame, save_nodes
+from revelu.formats import Frame, Node, save_nodes
 from revelu.network.layers import Convolution, Dense, ImageShape, Layer, Pooling, Prelu, Relu
 from revelu.network.network import Network
 from revelu.numerics.links import NONE, Link
@@ -274,7 +274,7 @@ class LayeredNetwork(Network):
         dtype: DTypeLike | None = None,
         *,
         head: Link = NONE,
-        frame: OnnxFrame | None = None,
+        frame: Frame | None = None,
     ) -> None:
         """Write the network to a file; the suffix decides the format.
 
@@ -286,7 +286,7 @@ class LayeredNetwork(Network):
             By default float64; float32 of an image's ONNX, whose runtime has no other convolutions.
         head : Link
             End in what it undoes, in ONNX.
-        frame : OnnxFrame, optional
+        frame : Frame, optional
             Names, shapes and types of input and output, in ONNX.
 
         Raises

@@ -25,7 +25,7 @@ from revelu.numerics.interruption import interruptible
 from revelu.probe.blank import blank_share
 from revelu.recover.deep.answers import JudgedAnswers
 from revelu.recover.deep.deep import Deep
-from revelu.recover.deep.frame import Frame
+from revelu.recover.deep.frame import KnownLayers
 from revelu.recover.deep.layers import Layers, Level
 from revelu.recover.deep.open_weights import OpenWeights
 from revelu.recover.deep.output_layer import is_faint
@@ -144,7 +144,7 @@ class Climb(Search):
             return self._without_first_layer()
         if len(b) < len(layers.basis):
             layers.narrow_to(np.linalg.qr(W.T)[0].T)
-        frame = Frame(Stack(len(layers.basis)), W @ layers.basis.T, b)
+        frame = KnownLayers(Stack(len(layers.basis)), W @ layers.basis.T, b)
         found = alone = layers.outputs_above(frame, OpenWeights.of([], frame.stack.dim_out))
         if alone is not None and self._is_wrong_anywhere(alone[0]):
             # What is missing is above: neurons that are always on, or seldom, pass for none.

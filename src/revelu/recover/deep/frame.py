@@ -41,7 +41,7 @@ class ActivationRegions(Records):
 
 
 @dataclass(frozen=True, eq=False)
-class Frame:
+class KnownLayers:
     """The known layers below a neuron.
 
     Attributes
@@ -57,7 +57,7 @@ class Frame:
     b: FloatArray
 
     @classmethod
-    def of(cls, stack: Stack) -> "Frame":
+    def of(cls, stack: Stack) -> "KnownLayers":
         """Return the frame of a stack all of whose signs are known."""
         return cls(stack, np.empty((0, stack.dim_out)), np.empty(0))
 

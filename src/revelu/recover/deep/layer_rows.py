@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from revelu.numerics.records import Records
-from revelu.recover.deep.frame import Frame
+from revelu.recover.deep.frame import KnownLayers
 from revelu.recover.deep.walk import Walk
 from revelu.types import BoolArray, FloatArray, IntArray
 
@@ -38,7 +38,7 @@ class LayerRows(Records):
     undetermined: BoolArray
 
     @classmethod
-    def of(cls, frame: Frame, walks: Sequence[Walk]) -> "LayerRows":
+    def of(cls, frame: KnownLayers, walks: Sequence[Walk]) -> "LayerRows":
         """Return the rows of walks, every row below with the sign it has in the frame."""
         n, m = len(walks), len(frame.b)
         theta = np.array([walk.estimate.theta for walk in walks]).reshape(n, frame.size)
@@ -56,11 +56,11 @@ class LayerRows(Records):
         """All unknowns, shape (n, frame.size)."""
         return np.column_stack([self.v, self.l, self.c])
 
-    def sums(self, frame: Frame, X: FloatArray) -> FloatArray:
+    def sums(self, frame: KnownLayers, X: FloatArray) -> FloatArray:
         """Sums at inputs, shape (len(X), n)."""
         return frame.features(frame.region(X), np.ones(len(frame.b))) @ self.theta.T
 
-    def explain(self, frame: Frame, X: FloatArray, rtol: float) -> BoolArray:
+    def explain(self, frame: KnownLayers, X: FloatArray, rtol: float) -> BoolArray:
         """Which points lie on a row's surface, to ``rtol`` of their size, shape (len(X),)."""
         at, s = frame.region(X), np.ones(len(frame.b))
         near = rtol * (1.0 + np.linalg.norm(X, axis=1))
@@ -90,7 +90,7 @@ class LayerRows(Records):
 
     def signs(
         self,
-        frame: Frame,
+        frame: KnownLayers,
         open_weights: BoolArray,
         *,
         faint: float = 1e-9,
@@ -161,7 +161,7 @@ class LayerRows(Records):
 
     def signs_of_low_rank(
         self,
-        frame: Frame,
+        frame: KnownLayers,
         *,
         rtol: float = 1e-6,
         off: float = 0.01,

@@ -14,7 +14,7 @@ from revelu.network import Network
 from revelu.numerics.confidence import SIGMAS
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.recover.deep.first_rows import FirstRows
-from revelu.recover.deep.frame import Frame
+from revelu.recover.deep.frame import KnownLayers
 from revelu.recover.deep.layer_rows import LayerRows
 from revelu.recover.deep.open_weights import OpenWeights
 from revelu.recover.deep.output_layer import OutputFit, without_skip
@@ -32,7 +32,7 @@ class Level:
 
     Attributes
     ----------
-    frame : Frame
+    frame : KnownLayers
         What is known below.
     walks : list of Walk
         One a neuron.
@@ -46,7 +46,7 @@ class Level:
         Weights of the rows on top of the frame that are not known.
     """
 
-    frame: Frame
+    frame: KnownLayers
     unknown_below: BoolArray
     walks: list[Walk] = field(default_factory=list)
     is_signed: bool = True
@@ -76,12 +76,12 @@ class Level:
         return OpenWeights.of([walk.estimate for walk in self.walks], self.frame.size - 1)
 
     @property
-    def above(self) -> Frame:
+    def above(self) -> KnownLayers:
         """The frame of the next layer: these rows on top, their signs not known."""
         rows = self.rows
         sizes = np.linalg.norm(rows.l, axis=1)
         sizes = np.where(sizes > 0, sizes, 1.0)
-        return Frame(self.frame.stack, rows.l / sizes[:, None], rows.c / sizes)
+        return KnownLayers(self.frame.stack, rows.l / sizes[:, None], rows.c / sizes)
 
 
 @dataclass(frozen=True)
@@ -264,7 +264,9 @@ class Layers:
             rows = rows.take(flat)
             sizes = np.linalg.norm(rows.l, axis=1)
             W = np.vstack([level.frame.W, rows.l / sizes[:, None]])
-            level.frame = Frame(level.frame.stack, W, np.append(level.frame.b, rows.c / sizes))
+            level.frame = KnownLayers(
+                level.frame.stack, W, np.append(level.frame.b, rows.c / sizes)
+            )
             level.unknown_below = np.zeros(W.shape, dtype=bool)
         self.rebase(level.walks, level.frame)
 
@@ -284,13 +286,13 @@ class Layers:
             return False
         log.info("first layer: %d more rows", len(offsets))
         self._forget(lambda X: self._are_on(X, more, offsets))
-        level.frame = Frame(stack[:-1], np.vstack([W, more]), np.append(b, offsets))
+        level.frame = KnownLayers(stack[:-1], np.vstack([W, more]), np.append(b, offsets))
         level.unknown_below = np.zeros(level.frame.W.shape, dtype=bool)
         self.rebase(level.walks, level.frame)
         self.sign(level, surely=False)
         return True
 
-    def rebase(self, walks: Sequence[Walk], frame: Frame) -> None:
+    def rebase(self, walks: Sequence[Walk], frame: KnownLayers) -> None:
         """Write walks in another frame, and go on where that leaves something open."""
         for walk in walks:
             walk.rebase(frame)
@@ -476,7 +478,7 @@ class Layers:
             always_on = [frame.stack.always_on(u, self.rng) for u in directions]
             W = np.vstack([frame.W * s[:, None], *(row[None, :-1] for row in always_on)])
             b = np.append(frame.b * s, [row[-1] for row in always_on])
-        level.frame = Frame.of(frame.stack.with_layer(W, b))
+        level.frame = KnownLayers.of(frame.stack.with_layer(W, b))
         self.rebase(level.walks, level.frame)
         # More is known of each: some were one neuron's.
         walks, level.walks = level.walks, []
@@ -500,11 +502,11 @@ class Layers:
         log.info("%d neurons below are read by none", (~kept).sum())
         self.has_dropped |= not self.levels
         if m:
-            level.frame = Frame(frame.stack, frame.W[kept], frame.b[kept])
+            level.frame = KnownLayers(frame.stack, frame.W[kept], frame.b[kept])
             level.unknown_below = level.unknown_below[kept]
         else:
             W, b = frame.stack.weights[-1][kept], frame.stack.biases[-1][kept]
-            level.frame = Frame.of(frame.stack[:-1].with_layer(W, b))
+            level.frame = KnownLayers.of(frame.stack[:-1].with_layer(W, b))
         for walk in level.walks:
             walk.rebase(level.frame)
         if self.levels:
@@ -524,13 +526,13 @@ class Layers:
         return self.outputs_above(level.above, level.open_weights, level.columns)
 
     def outputs_passing_on(
-        self, level: Level, below: Frame, unknown_below: BoolArray
+        self, level: Level, below: KnownLayers, unknown_below: BoolArray
     ) -> tuple[Network, OpenWeights] | None:
         """The network, if with all that is below passed on the level is the last hidden layer.
 
         Parameters
         ----------
-        below : Frame
+        below : KnownLayers
             That of the level before rows were dropped and those on top had signs,
         unknown_below : ndarray of bool, shape (m, dim)
             and its weights that are not known.  Where no network is found the level is as it was.
@@ -547,7 +549,7 @@ class Layers:
         return found
 
     def outputs_above(
-        self, frame: Frame, open_weights: OpenWeights, columns: FloatArray | None = None
+        self, frame: KnownLayers, open_weights: OpenWeights, columns: FloatArray | None = None
     ) -> tuple[Network, OpenWeights] | None:
         """The network, if the rows on top of a frame are the last hidden layer's.
 

@@ -15,7 +15,7 @@ from revelu.network import Network
 from revelu.numerics.least_deviations import least_deviations
 from revelu.oracle import NoiseFloor
 from revelu.probe.line import Ask
-from revelu.recover.deep.frame import Frame
+from revelu.recover.deep.frame import KnownLayers
 from revelu.recover.deep.open_weights import OpenWeights
 from revelu.recover.deep.stack import Stack
 from revelu.recover.signs import resolve_signs
@@ -63,7 +63,7 @@ class OutputFit:
         self,
         ask: Ask,
         noise: NoiseFloor,
-        frame: Frame,
+        frame: KnownLayers,
         open_weights: OpenWeights,
         columns: FloatArray | None,
         rng: np.random.Generator,
@@ -72,7 +72,7 @@ class OutputFit:
 
         Parameters
         ----------
-        frame : Frame
+        frame : KnownLayers
             Of known signs, and on top of it the layer's rows, of either sign.
         open_weights : OpenWeights
             What is not known of those.

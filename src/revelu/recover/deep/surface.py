@@ -11,7 +11,7 @@ import numpy as np
 
 from revelu.numerics.interruption import check_cancelled
 from revelu.numerics.records import Records
-from revelu.recover.deep.frame import ActivationRegions, Frame
+from revelu.recover.deep.frame import ActivationRegions, KnownLayers
 from revelu.types import FloatArray, IntArray
 
 
@@ -69,14 +69,14 @@ class Surface:
 
     Attributes
     ----------
-    frame : Frame
+    frame : KnownLayers
     signs : ndarray, shape (m,)
         Of the rows on top of the frame.
     members : ndarray, shape (1 + n_members, frame.size)
         The neuron's unknowns, and others that agree with the equations no worse.
     """
 
-    frame: Frame
+    frame: KnownLayers
     signs: FloatArray
     members: FloatArray
 

@@ -14,7 +14,7 @@ import numpy as np
 from revelu.numerics.confidence import SIGMAS
 from revelu.probe.kink_lines import KinkLines, Kinks
 from revelu.recover.deep.estimate import Estimate
-from revelu.recover.deep.frame import ActivationRegions, Frame
+from revelu.recover.deep.frame import ActivationRegions, KnownLayers
 from revelu.recover.deep.seeds import Seed
 from revelu.recover.deep.surface import RayTuning, Stops, Surface, to_face
 from revelu.types import BoolArray, FloatArray, IntArray
@@ -107,7 +107,7 @@ class Walk:
 
     Attributes
     ----------
-    frame : Frame
+    frame : KnownLayers
         The known layers below.
     seed : Seed
     unit : ndarray, shape (k,)
@@ -131,7 +131,7 @@ class Walk:
         Whether layers above have been seen to change what the outputs make of the neuron.
     """
 
-    frame: Frame
+    frame: KnownLayers
     seed: Seed
     unit: FloatArray
     sigma: float
@@ -153,7 +153,7 @@ class Walk:
         self.points = self.frame.region(self.seed.x[None])
         self.rebase(self.frame)
 
-    def rebase(self, frame: Frame) -> None:
+    def rebase(self, frame: KnownLayers) -> None:
         """Write all that was found in another frame: one with more neurons, or with signs."""
         self.frame, seed = frame, self.seed
         self.points = frame.region(self.points.X)

@@ -18,7 +18,7 @@ from revelu.types import FloatArray
 
 
 @dataclass
-class Asking(Search):
+class FitQuestions(Search):
     """A fit's questions, in coordinates of a subspace where one is searched.
 
     Attributes

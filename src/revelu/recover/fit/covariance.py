@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from revelu.network import Network
-from revelu.recover.refine.derivative import Arrays, NetworkDerivative
+from revelu.recover.refine.derivative import NetworkDerivative, ParameterArrays
 from revelu.recover.refine.network_fit import Samples
 from revelu.types import FloatArray
 
@@ -103,7 +103,7 @@ def _shown(network: Network, samples: Samples, root: FloatArray, scores: FloatAr
 
 def _derivatives(network: Network, samples: Samples) -> Iterator[tuple[slice, FloatArray]]:
     """The derivative of the answers over their errors, some rows at a time."""
-    at = Arrays.of(network)
+    at = ParameterArrays.of(network)
     for start in range(0, len(samples.X), _ROWS):
         rows = slice(start, start + _ROWS)
         sigma = samples.sigma if samples.sigma.ndim == 1 else samples.sigma[rows]

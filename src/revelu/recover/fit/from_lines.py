@@ -32,7 +32,7 @@ from revelu.recover.fit.pruning import prune
 from revelu.recover.fit.row_fits import RowFits, least, network_of
 from revelu.recover.fit.sightings import MeasuredKinks, Sightings
 from revelu.recover.fit.sizes import Sizes
-from revelu.recover.refine.derivative import Arrays, NetworkDerivative
+from revelu.recover.refine.derivative import NetworkDerivative, ParameterArrays
 from revelu.recover.refine.network_fit import (
     NetworkFit,
     Samples,
@@ -452,7 +452,7 @@ class FromLines:
         drawn = self.region.points(rng, self.n_foretold // network.dim_out, d)
         beside = self._beside(W, b, samples.X, wanted, rng, self.n_beside)
         pool = np.vstack([drawn, beside, *others])
-        at = Arrays.of(network)
+        at = ParameterArrays.of(network)
         sigma = samples.evenly().sigma if samples.errors_of is None else samples.sigma
         normal = NetworkDerivative(at, samples.X, 1.0 / sigma).normal()
         sizes = np.sqrt(np.diag(normal))

@@ -25,7 +25,7 @@ from revelu.numerics.gauss_newton import (
 )
 from revelu.numerics.reweighting import Cauchy
 from revelu.recover.fit.sightings import Sightings
-from revelu.recover.refine.derivative import Arrays, Layout, NetworkDerivative
+from revelu.recover.refine.derivative import Layout, NetworkDerivative, ParameterArrays
 from revelu.recover.refine.network_fit import Samples
 from revelu.recover.rows import Rows
 from revelu.types import FloatArray
@@ -118,13 +118,15 @@ class _Held:
 
     def residual(self, p: FloatArray) -> FloatArray:
         """Return what is left of answers and of rows, over their errors."""
-        answers = (self.samples.Y - Arrays(self.layout, p)(self.samples.X)) / self.samples.sigma
+        answers = (
+            self.samples.Y - ParameterArrays(self.layout, p)(self.samples.X)
+        ) / self.samples.sigma
         rows = np.einsum("jab,jb->ja", self.prior, self.centre - p[self.places])
         return np.concatenate([answers.ravel(), rows.ravel()])
 
     def derivative(self, p: FloatArray) -> Derivative:
         """Return the derivative of the answers, over their errors."""
-        at = Arrays(self.layout, p)
+        at = ParameterArrays(self.layout, p)
         answers = NetworkDerivative(at, self.samples.X, 1.0 / self.samples.sigma)
         return _HeldDerivative(answers, self.prior, self.places)
 

@@ -30,7 +30,7 @@ from revelu.numerics.interruption import WorkEndedError, at_most, interruptible
 from revelu.probe.answered import Answered
 from revelu.probe.gradient_span import gradient_span
 from revelu.probe.kinks import find_kinks
-from revelu.recover.fit.asking import Asking
+from revelu.recover.fit.asking import FitQuestions
 from revelu.recover.fit.from_lines import (
     HyperplanesEndError,
     NoRowsError,
@@ -70,7 +70,7 @@ class _NoPiecesError(Exception):
 
 
 @dataclass
-class FitSearch(Asking):
+class FitSearch(FitQuestions):
     """A network with neurons to spare, then without.
 
     In the span of the gradients (JWZ20, Theorem 3.4) as in all coordinates: a fit with neurons

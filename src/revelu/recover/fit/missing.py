@@ -23,7 +23,7 @@ from revelu.numerics.gauss_newton import (
     summed_normal_equations,
 )
 from revelu.recover.fit.growth import random_start
-from revelu.recover.refine.derivative import Arrays, Layout
+from revelu.recover.refine.derivative import Layout, ParameterArrays
 from revelu.recover.refine.network_fit import Samples
 from revelu.types import FloatArray, IntArray
 
@@ -92,7 +92,7 @@ class _Projected:
         # One error an input: a basis an output would cost as much again each.
         sigma = np.sqrt((samples.sigma**2).mean(axis=1, keepdims=True))
         self.X, self.inverse, self.layout = samples.X, 1.0 / sigma, Layout(start)
-        hidden = Arrays.of(known).activations(self.X)[1]
+        hidden = ParameterArrays.of(known).activations(self.X)[1]
         features = np.column_stack([hidden, self.X, np.ones(len(self.X))])
         self.Q = np.linalg.qr(features * self.inverse)[0]
         self.wanted = self.left(samples.Y * self.inverse)
@@ -103,12 +103,12 @@ class _Projected:
 
     def residual(self, p: FloatArray) -> FloatArray:
         """Return what is left of the answers, flat."""
-        Y = Arrays(self.layout, p)(self.X) * self.inverse
+        Y = ParameterArrays(self.layout, p)(self.X) * self.inverse
         return np.asarray((self.wanted - self.left(Y)).ravel())
 
     def derivative(self, p: FloatArray) -> Derivative:
         """Return the derivative of what the spare neurons answer, projected."""
-        at = Arrays(self.layout, p)
+        at = ParameterArrays(self.layout, p)
         hidden = at.activations(self.X)[1]
         inputs = np.column_stack([self.X, np.ones(len(self.X))]) * self.inverse
         rows = (hidden > 0.0)[:, :, None] * inputs[:, None]

@@ -29,7 +29,7 @@ class Layout:
         self.places = [slice(*ends) for ends in zip([0, *stops], stops, strict=False)]
 
 
-class Arrays:
+class ParameterArrays:
     """A row of parameters as the arrays of a network, in any precision.
 
     Parameters
@@ -73,7 +73,7 @@ class NetworkDerivative:
 
     Parameters
     ----------
-    at : Arrays
+    at : ParameterArrays
         Of a network with a hidden layer, which may be of width 0.
     X : ndarray, shape (n, d)
     inverse_errors : ndarray, shape (k,) or (n, k)
@@ -88,7 +88,7 @@ class NetworkDerivative:
 
     def __init__(
         self,
-        at: Arrays,
+        at: ParameterArrays,
         X: FloatArray,
         inverse_errors: FloatArray,
         dtype: type[np.floating] = np.float64,
@@ -96,7 +96,7 @@ class NetworkDerivative:
         self.dtype = dtype
         self.X = X.astype(dtype, copy=False)
         self.inverse_errors = inverse_errors.astype(dtype, copy=False)
-        self.at = Arrays(at.layout, at.vector.astype(dtype, copy=False))
+        self.at = ParameterArrays(at.layout, at.vector.astype(dtype, copy=False))
         self.hs = self.at.activations(self.X)
         self.on = [(h > 0.0).astype(dtype) for h in self.hs[1:]]
         self.dim_out = len(at.biases[-1])
@@ -120,7 +120,7 @@ class NetworkDerivative:
 
     def along(self, change: FloatArray) -> FloatArray:
         """Return the change of the answers for one of the parameters, shape (n k,)."""
-        step = Arrays(self.at.layout, change.astype(self.dtype, copy=False))
+        step = ParameterArrays(self.at.layout, change.astype(self.dtype, copy=False))
         dh = before = None
         for i, (dW, db) in enumerate(zip(step.weights, step.biases, strict=True)):
             dz = self.hs[i] @ dW.T
@@ -150,7 +150,9 @@ class NetworkDerivative:
             squares.insert(0, (back**2).sum(axis=0))
         return squares
 
-    def _pulled_back(self, back: FloatArray, at: Arrays, hs: list[FloatArray]) -> FloatArray:
+    def _pulled_back(
+        self, back: FloatArray, at: ParameterArrays, hs: list[FloatArray]
+    ) -> FloatArray:
         """The gradient of ``sum(back * answers)`` by the parameters."""
         below = None if at.skip is None else back @ at.skip[0]
         skip = [] if at.skip is None else [back.T @ hs[-2], np.zeros(back.shape[1])]
@@ -276,7 +278,7 @@ class NetworkDerivative:
             return NeuronWhitening(self.hs, self._squares_of_paths(errors))
         # Squares of the columns' norms; of lower layers, as if the paths through the layers
         # above were uncorrelated.
-        squares = Arrays(self.at.layout, self.at.vector**2)
+        squares = ParameterArrays(self.at.layout, self.at.vector**2)
         return ColumnScales(np.sqrt(self._pulled_back(errors, squares, [h**2 for h in self.hs])))
 
 

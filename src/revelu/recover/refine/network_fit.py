@@ -20,7 +20,7 @@ from revelu.numerics.gauss_newton import (
     summed_normal_equations,
     take_full_steps,
 )
-from revelu.recover.refine.derivative import Arrays, Layout, NetworkDerivative
+from revelu.recover.refine.derivative import Layout, NetworkDerivative, ParameterArrays
 from revelu.types import BoolArray, FloatArray, IntArray
 
 
@@ -270,8 +270,13 @@ class _NetworkProblem:
         """Return the answers less the network's, over their errors."""
         X, Y = self.samples.X, self.samples.Y
         if not self.extended:
-            return np.asarray((Y - Arrays(self.layout, p)(X)) * self.inverse_errors).ravel()
-        at, rows = Arrays(self.layout, p.astype(np.longdouble)), 2048  # of 16 bytes a number
+            return np.asarray(
+                (Y - ParameterArrays(self.layout, p)(X)) * self.inverse_errors
+            ).ravel()
+        at, rows = (
+            ParameterArrays(self.layout, p.astype(np.longdouble)),
+            2048,
+        )  # of 16 bytes a number
         left = [
             (Y[i : i + rows] - at(X[i : i + rows].astype(np.longdouble))).astype(np.float64)
             for i in range(0, len(X), rows)
@@ -280,4 +285,6 @@ class _NetworkProblem:
 
     def derivative(self, p: FloatArray) -> NetworkDerivative:
         """Return the derivative of the answers, over their errors."""
-        return NetworkDerivative(Arrays(self.layout, p), self.samples.X, self.inverse_errors)
+        return NetworkDerivative(
+            ParameterArrays(self.layout, p), self.samples.X, self.inverse_errors
+        )

@@ -18,7 +18,7 @@ import scipy.linalg
 from revelu.network import Network
 from revelu.numerics.gauss_newton import UNDAMPED, Chord, Iterative, Orthogonal, Solver, Stop
 from revelu.oracle import NoiseFloor, Oracle
-from revelu.recover.refine.derivative import Arrays, NetworkDerivative
+from revelu.recover.refine.derivative import NetworkDerivative, ParameterArrays
 from revelu.recover.refine.network_fit import (
     Samples,
     degrees_of_freedom,
@@ -264,7 +264,7 @@ def choose_inputs(network: Network, X: FloatArray) -> IntArray:
     ndarray of int
         As many rows of ``X`` as there are degrees of freedom.
     """
-    J = NetworkDerivative(Arrays.of(network), X, np.ones(1)).matrix()
+    J = NetworkDerivative(ParameterArrays.of(network), X, np.ones(1)).matrix()
     sizes = np.sqrt(np.einsum("ij,ij->j", J, J))
     J /= np.where(sizes > 0.0, sizes, 1.0)
     order = scipy.linalg.qr(J.T, mode="r", pivoting=True)[1]

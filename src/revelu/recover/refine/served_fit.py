@@ -24,7 +24,7 @@ from revelu.numerics.gauss_newton import (
 )
 from revelu.numerics.interruption import check_cancelled
 from revelu.numerics.links import Link
-from revelu.recover.refine.derivative import Arrays, Layout, NetworkDerivative
+from revelu.recover.refine.derivative import Layout, NetworkDerivative, ParameterArrays
 from revelu.types import FloatArray
 
 
@@ -134,12 +134,12 @@ class _ServedProblem:
 
     def residual(self, p: FloatArray) -> FloatArray:
         """Return the answers less the network's, over their errors."""
-        head = self.served.link.head(Arrays(self.layout, p)(self.served.X))
+        head = self.served.link.head(ParameterArrays(self.layout, p)(self.served.X))
         return np.asarray((self.served.P - head) / self.served.sigma).ravel()
 
     def derivative(self, p: FloatArray) -> "_ServedDerivative":
         """Return the derivative of the answers, over their errors."""
-        at = Arrays(self.layout, p)
+        at = ParameterArrays(self.layout, p)
         return _ServedDerivative(at, self.served.X, self.served.factors(at(self.served.X)))
 
 
@@ -147,7 +147,7 @@ class _ServedProblem:
 class _ServedDerivative:
     """The derivative of what is behind the head, times that of the head at each input."""
 
-    at: Arrays
+    at: ParameterArrays
     X: FloatArray
     factors: FloatArray
 
