@@ -97,6 +97,7 @@ MOST = {
     "functions over 60 lines of body": 8,
     "class names used twice": 0,
     "modules in import circles": 2,
+    "sentences that say so many": 0,
 }
 
 # Modules of the standard library, and names in those that run everywhere, that
@@ -371,6 +372,7 @@ def test_figures_of_the_house_only_fall():
         "functions over 60 lines of body": sum(n > 60 for n in bodies),
         "class names used twice": len(classes) - len({node.name for node in classes}),
         "modules in import circles": modules_in_circles(),
+        "sentences that say so many": sum(text.count("so many") for text in texts.values()),
     }
     assert figures.keys() == MOST.keys()
     assert {name: n for name, n in figures.items() if n > MOST[name]} == {}, figures

@@ -77,7 +77,8 @@ class Beyond:
         Of the nearest from the middle of N(0, I), as a multiple of a typical input's; None where
         it is not known, or there is a box.
     share : float
-        Of the inputs that the certificate speaks of lie so far out, or differ: at most so many.
+        The largest share of the inputs that the certificate speaks of that lie so far out, or
+        differ.
     words : str
         All of it in a sentence.
     """
@@ -142,7 +143,7 @@ class Certificate(Examined):
     n_requests : int
         That carried the ``n_checks``, at least; 0 where nothing was asked.
     share_wrong : float
-        Of the inputs it speaks of differ at most so many, at its confidence.
+        The largest share of the inputs it speaks of that may differ, at its confidence.
     beyond : Beyond or None
         Where it is known to differ nevertheless.
     """

@@ -9,7 +9,7 @@ from revelu.adapters.other_formats import kind_of_file, kind_of_flavour, refusal
 from revelu.errors import FormatError, InputError
 from revelu.formats.arrays import naming_damage
 
-# A line of the files that MLflow writes: so many spaces, a key, and perhaps a value.
+# A line of the files that MLflow writes: some spaces, a key, and perhaps a value.
 _LINE = re.compile(r"(?P<indent> *)(?P<key>[\w.-]+):(?: +(?P<value>.*?))? *")
 
 # Which entry of a flavour names its file.
@@ -126,7 +126,7 @@ def _check_inside(folder: Path, path: Path) -> None:
 
 
 def _text(path: Path, most: int = 2**20) -> str:
-    """A file that describes a model, of so many bytes at most."""
+    """A file that describes a model, no larger than is read."""
     with naming_damage(path, "text"):
         if path.stat().st_size > most:
             raise FormatError(f"{path}: over {most:,} bytes")

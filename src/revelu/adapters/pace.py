@@ -63,7 +63,7 @@ class RequestPace:
 
 
 def requests_within(rate: str | None, most: int, seconds: float = 60.0) -> int:
-    """Return how many requests a rate allows for something that may take so many seconds.
+    """Return how many requests a rate allows for something that may take some seconds.
 
     Examples
     --------

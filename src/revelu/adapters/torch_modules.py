@@ -272,7 +272,7 @@ class ExportedModule(nn.Module):  # type: ignore[misc]
         return self
 
     def forward(self, x: Any) -> Any:
-        """Run a batch; where the program takes so many rows, as many times as that takes."""
+        """Run a batch, in several runs where the program takes a fixed number of rows."""
         if self.n_rows is None:
             return self.inner(x)
         missing = torch.zeros((-len(x) % self.n_rows, *x.shape[1:]), dtype=x.dtype)

@@ -30,9 +30,9 @@ class Standard:
     sigmas : float
         Standard errors by which answers and predictions must correlate for that.
     more, failures, confidence : int, int, float
-        Where a few inputs drawn may differ: so many times the checks, of which so many differ,
-        bound their share, at that confidence, as none of the checks does at 95%: 11.6 / 4 n is
-        less than 3.0 / n.
+        Where a few inputs drawn may differ: ``more`` times the checks, of which ``failures``
+        differ, bound their share, at that confidence, as none of the checks does at 95%: 11.6 / 4 n
+        is less than 3.0 / n.
     """
 
     rms_factor: float = 2.5

@@ -34,7 +34,7 @@ class FiringBorders:
     t, errors, threshold_errors : ndarray, shape (k,)
         Standard errors, of angles in radians and of thresholds.
     sigmas : float
-        A label may differ where an input is within so many standard errors of a border: beside
+        A label may differ where an input is within ``sigmas`` standard errors of a border: beside
         borders stand some thousand of those asked.
     """
 

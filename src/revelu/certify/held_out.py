@@ -51,7 +51,7 @@ def certify_held_out(
     sigmas : float
         Deviations by which a root mean square may pass its expectation.
     far : float
-        Of errors with heavy tails a tolerance leaves out so many, beside outliers.
+        Of errors with heavy tails a tolerance leaves out ``far``, beside outliers.
 
     Returns
     -------

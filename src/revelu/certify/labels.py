@@ -91,7 +91,7 @@ def examine_labels(
     beside : float
         How far off the borders, relative to an input's size,
     noise, room : float, float
-        and so many times as far as borders are told, at least: nearer, labels are the rounding's.
+        and ``room`` times as far as borders are told, at least: nearer, labels are the rounding's.
     """
     n_sides = 2 * int(np.ceil(share_beside * n_checks / 2.0))
     wanted = n_checks + n_sides

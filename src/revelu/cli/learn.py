@@ -46,7 +46,7 @@ def learn(
     link: LinkName = "auto",
     max_seconds: Annotated[
         float | None,
-        optional("After so many the best network until then is written, uncertified."),
+        optional("Then the best network found so far is written, uncertified."),
     ] = None,
     halfspaces: Annotated[
         str | None,

@@ -61,7 +61,7 @@ class Columns:
         raise FormatError(f"{self.path}: has no column {column!r}; it has {self.listed()}")
 
     def listed(self, most: int = 12) -> str:
-        """Return the columns in words, so many of them."""
+        """Return the first columns in words."""
         if not self.names:
             return f"0 to {len(self.arrays) - 1}"
         return ", ".join(self.names[:most]) + (", ..." if len(self.names) > most else "")

@@ -36,7 +36,7 @@ class ErrorLaw:
     outliers : float
         Share of the answers that err by another scale,
     far : float
-        so many times as large.
+        ``far`` times as large.
     """
 
     constant: float
@@ -104,7 +104,7 @@ class ErrorLaw:
         return float(-stdtrit(min(self.tail, 1e9), 0.5 * share))
 
     def beyond(self, n_scales: float) -> float:
-        """Return the share of the errors beyond so many scales."""
+        """Return the share of the errors that are larger than a number of scales."""
         if self.outliers:
             core, far = ndtr(-n_scales), ndtr(-n_scales / self.far)
             return float(2.0 * ((1.0 - self.outliers) * core + self.outliers * far))

@@ -25,7 +25,7 @@ class Work:
     Attributes
     ----------
     most : float
-        At most so many.
+        Of all together, at most.
     spent : float
     """
 
@@ -61,7 +61,7 @@ def check_cancelled() -> None:
 
 @contextmanager
 def at_most(multiplications: float) -> Iterator[Work]:
-    """Have solvers inside raise :class:`WorkEndedError` beyond so many multiplications.
+    """Have solvers inside raise :class:`WorkEndedError` beyond a number of multiplications.
 
     Of these, one inside another, the innermost ends what it is around; the others count it then.
     """

@@ -19,7 +19,7 @@ class Extremes:
     most : int
         Inputs that are kept of each: more say no more.
     steps : int
-        Inputs that are the same to so many steps of their size are one: searches close in on the
+        Inputs that are the same to ``steps`` steps of their size are one: searches close in on the
         point where a function is largest.
     """
 

@@ -77,7 +77,7 @@ def read_grid(
         Answers of more decimal digits were not rounded, or not so that it shows: float64 has
         15.9 of them, float32 7.2.
     min_lacking : int
-        Smaller numbers do not lack so many digits, all together, by chance: each is a 0 in one of
+        Smaller numbers do not lack this many digits, all together, by chance: each is a 0 in one of
         ten.
     half_precision : tuple of int
         Binary digits of bfloat16 and of float16, the leading one counted.
@@ -90,7 +90,7 @@ def read_grid(
     digits = next((n for n in range(1, most + 1) if _are_decimals(values, f".{n}g").all()), None)
     if digits is not None:
         exponents = np.floor(np.log10(np.abs(values)))
-        # If places are fixed, all have the same; of numbers with so many digits smaller ones would
+        # If places are fixed, all have the same; of numbers with as many digits smaller ones would
         # have more.
         most_places = digits - 1 - int(exponents.min())
         places = next(

@@ -136,7 +136,7 @@ class LabelTally:
     labels : ndarray, shape (m,)
         The labels so far, ascending.
     n : int
-        Of so many answers.
+        Number of answers.
     may_be_labels : bool
         Whether each answer was a whole number, or a row with a single 1.
     """

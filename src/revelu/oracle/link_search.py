@@ -34,7 +34,7 @@ class LinkSearch:
     shows : float
         Those fifty errors: second differences are the square of a step, relative to what varies.
     longest : float
-        The first distance is no longer than so many of those multiples.
+        The first distance is no longer than ``longest`` of those multiples.
     near : float
         How near neighbours of the first rows are to each other, over how far inputs vary.
     n_places : int

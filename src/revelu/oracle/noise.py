@@ -290,7 +290,7 @@ def are_steps(error: float, rounding: float, many: float = 1000.0) -> bool:
     Parameters
     ----------
     many : float
-        Of so many roundings: those of a sum of n terms grow with sqrt(n), and no layer adds up a
+        Of ``many`` roundings: those of a sum of n terms grow with sqrt(n), and no layer adds up a
         million.
     """
     return error > many * rounding

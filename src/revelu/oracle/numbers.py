@@ -111,7 +111,7 @@ def are_written_float32(Y: FloatArray, least: int = 24) -> bool:
     Those write the shortest decimals that read back as the same float32 number, and the nearest
     float64 numbers are others.  ``least`` numbers must have eight digits or more: shorter ones are
     shortest decimals of some float32 number, always, and of those that were rounded to eight
-    digits half are, so that so many agree by chance once in 1e7.
+    digits half are, so that all of them agree by chance once in 1e7.
     """
     with np.errstate(over="ignore"):
         single = Y.astype(np.float32)

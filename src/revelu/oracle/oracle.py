@@ -275,7 +275,7 @@ class Oracle:
         return self._image if self.domain is None and self.box is None else None
 
     def take_for_images(self, shape: tuple[int, int, int]) -> None:
-        """Take inputs for images of so many channels, rows and columns.
+        """Take inputs for images of a number of channels, rows and columns.
 
         Raises
         ------
@@ -388,7 +388,7 @@ class Oracle:
 
     @contextmanager
     def spread_out(self, rows_a_request: int | None) -> Iterator[None]:
-        """Send the rounds asked inside in requests of so many rows on average, of all sizes."""
+        """Send the rounds asked inside in requests of that many rows on average, of all sizes."""
         before, self.rows_a_request = self.rows_a_request, rows_a_request
         try:
             yield

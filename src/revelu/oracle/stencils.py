@@ -43,8 +43,8 @@ class Stencils:
         to the same number, whose answers do not differ.
     places : float
         The error of an answer that is computed in few digits differs from place to place: at a few
-        in a hundred it is so many times the root mean square of all, which tests of single answers
-        have to allow for.
+        in a hundred it is ``places`` times the root mean square of all, which tests of single
+        answers have to allow for.
     few_digits_ratio : float
         There, kinks make what a stencil shows larger than the median by more than this.
     nothing : float

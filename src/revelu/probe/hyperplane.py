@@ -115,8 +115,8 @@ def bend_everywhere(
         Points at which a first-layer hyperplane must bend the function.
     wanted_if_mixed, mostly : int, float
         Where the function went straight on at some point, the hyperplane is a deeper neuron's,
-        or the later neurons that read it were off there: so many points are then looked at, and
-        this share of them must bend.
+        or the later neurons that read it were off there: ``wanted_if_mixed`` points are looked
+        at, and this share of them must bend.
     refuted : int
         This many straight points, and no more that bend, refute a hyperplane.
     dead : int

@@ -121,7 +121,7 @@ class Sharpening:
     margin: float = 50.0
     """and in errors of the row."""
     near: float = 10.0
-    """Where the lines meet further than so many errors from the row, another neuron's kink lies
+    """Where the lines meet further than ``near`` errors from the row, another neuron's kink lies
     beside this one's."""
     bound: float = np.inf
     """The largest coordinate of a point."""

@@ -46,9 +46,9 @@ class Smoothness:
     degree : int
         Of the polynomial.
     clear : float
-        An affine map has to leave so many times what the polynomial may.
+        An affine map has to leave ``clear`` times what the polynomial may.
     spare : float
-        Segments are made no shorter than for an affine map to leave so many times what it has to.
+        Segments are made no shorter than for an affine map to leave ``spare`` times what it has to.
     n_lengths : int
         Lengths of one segment.
     least_smooth : int
@@ -67,7 +67,7 @@ class Smoothness:
     least_smooth: int = 4
 
     def is_smooth(self, ask: Ask, noise: NoiseFloor, dim_in: int, rng: np.random.Generator) -> bool:
-        """Whether so many segments show a smooth function that no other is.
+        """Whether that number of segments shows a smooth function that no other is.
 
         Parameters
         ----------

@@ -103,7 +103,7 @@ class Steps:
         Where all steps are of one size, and on no known grid, they are of rounding if they are a
         smaller share of the range of the answers.
     rounded : float
-        A step of no more than so many units of float32 may be of rounding, too: so jump the answers
+        A step of ``rounded`` units of float32 or less may be of rounding, too: so jump the answers
         of a network that computes in float32, at inputs between which they hardly vary.
     steady : float
         Share of neighbouring inputs of the noise floor whose answers are the same: where fewer
@@ -111,7 +111,7 @@ class Steps:
     n_turns : int
         Draws of half of the inputs that are moved beside a step, the others after them;
     moved : float
-        by so many of their deviations,
+        by ``moved`` of their deviations,
     gap : float
         and how far apart the inputs on both sides are then, relative to an input's size: a step
         that is moved along is missed by what that is of ``moved``.

@@ -297,7 +297,7 @@ def _condition(seen: Mapping[str, Any] | None) -> Cell:
 
 
 def halfspaces_table(account: Mapping[str, Any], most: int | None = None) -> Table | None:
-    """Thresholds, with what they and the angles are off by at most, of so many halfspaces."""
+    """Thresholds of the first halfspaces, with what they and the angles are off by at most."""
     if not account.get("normals"):
         return None
     columns = ("halfspace", "threshold", "off by at most (95%)", "its angle, rad (95%)")
@@ -331,7 +331,7 @@ def facts(command: str, account: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _of_comparison(account: Mapping[str, Any], most: int = 24) -> list[tuple[str, str]]:
-    """Where two networks differ; of a layer so many numbers at most."""
+    """Where two networks differ; of a layer its first numbers."""
     widths = ("-".join(map(str, a)) for a in account["architectures"])
     rows = [("networks", " and ".join(widths))]
     rows += [("because", account["reason"])] if account["reason"] else []

@@ -120,7 +120,7 @@ class Cells:
     Parameters
     ----------
     enough : int
-        Numbers of three places without trailing zeros: that none of so many has fewer places
+        Numbers of three places without trailing zeros: that none of ``enough`` has fewer places
         happens less than once in twenty times, 0.9^29 < 0.05.
     most_bins : int
         Different texts with fractions that may be names, as "0.5 to 1.5" is of a class.

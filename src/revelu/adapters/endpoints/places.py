@@ -40,7 +40,7 @@ def places_of_numbers(document: Any, *, deepest: int = 8, most: int = 6) -> list
     document : object
         As JSON is read.
     deepest, most : int
-        So many levels are looked at, and so many paths returned.
+        Levels that are looked at, and paths that are returned, at most.
     """
     found = sorted(_places(document, "$", deepest), key=lambda place: place[1:], reverse=True)
     return list(dict.fromkeys(place.path for place in found))[:most]

@@ -15,7 +15,7 @@ def opened(value: Any, n: int, *, is_within: bool = False) -> Any:
     value : object
         As JSON is read.
     n : int
-        Rows that were asked for: so many labels are one a row, but within a row.
+        Rows that were asked for: ``n`` labels are one a row, but within a row.
     is_within : bool
         Whether it is within a list that is as long as there are rows.
     """

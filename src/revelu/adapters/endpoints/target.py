@@ -47,7 +47,7 @@ class EndpointTarget:
         Times that it is sent where an answer is not finite, or rows are refused, which a model may
         mean.
     one_by_one_rows : int
-        Rows of a batch, where each is a request: so many answers may be lost with a connection.
+        Rows of a batch, where each is a request: those answers may be lost with a connection.
     job_rows : int
         Rows of a batch that is a job, which takes seconds however few they are.
 
@@ -244,7 +244,7 @@ class EndpointTarget:
             return ""
         if status == 404:
             return "; is the path of the address right?"
-        return f"; it was given rows of {self.dim_in} numbers: does the model take so many?"
+        return f"; it was given rows of {self.dim_in} numbers: does the model take that many?"
 
 
 def _facts(endpoint: Endpoint) -> dict[str, str]:

@@ -36,7 +36,7 @@ class Draft:
     """Neurons this close (Definition 3.7) are looked at together, and merged in the end where
     the answers cannot tell them apart."""
     clear: float = 4.0
-    """Nothing else may bend the function within so many lengths of a look."""
+    """Nothing else may bend the function within ``clear`` lengths of a look."""
     same_jump: float = 1e-3
     """Changes of the gradient this near each other, relative to their size, are the same."""
     max_taken: int = 4
@@ -49,7 +49,7 @@ class Draft:
     """Output columns of which some sum has a smaller share than this of the largest are
     dependent."""
     typical: float = 30.0
-    """An error is none of a missing neuron's unless it is so many times the median."""
+    """An error is none of a missing neuron's unless it is ``typical`` times the median."""
     floor: float = field(default=0.0, init=False)
     blurred: float = field(default=0.0, init=False)
 

@@ -145,7 +145,7 @@ class Zoom:
     """Of kinks at one place, what they may span, in units of ``sqrt(nu)``."""
     closer: float = 500.0
     closest: float = 1e-5
-    """What looks like one neuron is looked at again from so many times nearer, down to this
+    """What looks like one neuron is looked at again from ``closest`` times nearer, down to this
     half-length."""
     narrow: float = 30.0
     """Pieces of a half-angle under ``sqrt(nu)`` times this are not measured."""
@@ -153,7 +153,7 @@ class Zoom:
     """A factor on the noise that peeling is told: an error of a rescaled row counts little, for
     it bends what is between hyperplanes that nearly coincide."""
     faint: float = 30.0
-    """A kink whose slope is under so many standard errors of an answer is rounding."""
+    """A kink whose slope is under ``faint`` standard errors of an answer is rounding."""
 
     def look(
         self,

@@ -19,12 +19,12 @@ class Judging:
     right: float = 1e-8
     """and one that says nothing: no less than half of the digits are right."""
     unusual: float = 100.0
-    """Between those a point is wrong if its error is so many times the median of all."""
+    """Between those a point is wrong if its error is ``unusual`` times the median of all."""
     spreads: tuple[float, ...] = (1.0, 1.0, 1.5, 2.0, 3.0)
     """Standard deviations that inputs are drawn at."""
     n_draws: int = 20
     n_drawn: int = 5000
-    """Draws of so many inputs, not asked, among which those are chosen that show most of what
+    """Draws of ``n_drawn`` inputs, not asked, among which those are chosen that show most of what
     few inputs show;"""
     n_each: int = 4
     """inputs chosen for each such thing."""

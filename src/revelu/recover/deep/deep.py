@@ -72,7 +72,7 @@ class Deep(Method):
         How much further to either side of what they leave a kink is looked for.
     free, max_searched : float, int
         Directions of rows that may be off by more than this share of the row are looked along one
-        by one, and so many of them.
+        by one, the first ``max_searched`` of them.
     blank : float
         Where no answer changes around more than this share of the inputs, it is no evidence that
         no hyperplane seems to go on.

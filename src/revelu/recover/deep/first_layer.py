@@ -93,7 +93,7 @@ class FirstLayerSearch:
     """A line crosses every hyperplane: where more directions are missing than rows are known, one
     that shows fewer than this share of those is the last, for what it shows is others'."""
     max_blurred: int = 4
-    """After so many lines on which no end of pieces was found, others will be blurred, too."""
+    """Lines on which no end of pieces is found after which others will be blurred, too."""
     nearby: float = 0.03
     """How far to either side, relative to the point, another line through it is followed."""
     same: float = 1e-4
@@ -103,7 +103,7 @@ class FirstLayerSearch:
     costly: float = 0.7
     """as far as that takes no more than this share of the queries so far,"""
     at_least: int = 1
-    """and so many in any case."""
+    """and ``at_least`` in any case."""
     faint: float = 1e-6
     """A direction is missing when gradients leave more than this share of them in it, which is
     the root of what a derivative's digits leave; rows depend on each other when a singular
@@ -121,7 +121,7 @@ class FirstLayerSearch:
     alike: float = 1e-3
     """The two sides pass on in the same proportion if it differs by less than this share,"""
     n_alike: int = 3
-    """at so many places."""
+    """at ``n_alike`` places."""
     sharpening: Sharpening = field(default_factory=Sharpening)
     rows: FloatArray = field(init=False)
     errors: FloatArray = field(default_factory=lambda: np.empty(0), init=False)

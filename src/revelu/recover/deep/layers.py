@@ -118,7 +118,7 @@ class LayerSearch:
     agree: float = 0.7
     """The share of rows whose linear parts must fit before signs are taken for sure."""
     narrow: float = 0.15
-    """With so many inputs for each row below, at least, walks use its signs as soon as they are
+    """With ``narrow`` inputs for each row below, at least, walks use its signs as soon as they are
     sure: a gradient then tells that many entries.  With fewer it tells them poorly."""
     seeds: SeedSearch = field(default_factory=SeedSearch)
     walk: WalkTuning = field(default_factory=WalkTuning)
@@ -372,7 +372,7 @@ class Layers:
         return [seeds[i] for i in kept]
 
     def measured(self, n: int) -> list[Seed]:
-        """Measure gradients beside critical points, until there are so many more seeds."""
+        """Measure gradients beside critical points, until there are enough more seeds."""
         more: list[Seed] = []
         while len(more) < n and len(self.places):
             order = self.rng.permutation(len(self.places))

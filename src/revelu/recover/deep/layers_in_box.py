@@ -41,7 +41,7 @@ class InBox:
     max_fits: int = 12
     """Fits at most; after each chords lead to where the network is wrong,"""
     n_aimed: int = 6
-    """to so many of these inputs."""
+    """to ``n_aimed`` of these inputs."""
     n_each: int = 3
     """Inputs asked for each weight that no chord has told."""
     margin: float = 0.98
@@ -98,7 +98,7 @@ class LayersInBox:
         return below.with_layer(self.upper.V, self.upper.c) if self.is_settled else below
 
     def search(self, quiet: int, max_rounds: int) -> None:
-        """Look along chords until so many rounds in a row show nothing new, or rows are many."""
+        """Look along chords until ``quiet`` rounds in a row show nothing new, or rows are many."""
         idle, cube = 0, self.how.cube
         for turn in range(max_rounds):
             W = self.rows[:, :-1]

@@ -196,7 +196,7 @@ def planes(
     chance: float,
     rng: np.random.Generator,
 ) -> list[Plane]:
-    """Planes that so many lines agree on at least, and no more likely by chance; no two share any.
+    """Planes that enough lines agree on, and no more likely by chance; no two share any.
 
     Those begin first whose row is known best, each on some of the lines: what has misled it once
     is not there each time.

@@ -323,7 +323,7 @@ class TwoHidden(Method):
     imprecise : float
         Rows of it that are known worse are then measured again,
     n_equations_above : float
-        and the fit of the layers above has so many equations a parameter: up to half of the
+        and the fit of the layers above has this many equations a parameter: up to half of the
         answers may show neurons that are missing.
     polish_share : float
         Share of all queries so far that the last fit may cost: one output needs many more

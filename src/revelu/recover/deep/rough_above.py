@@ -60,7 +60,7 @@ class RoughAbove:
         So many of these in turn that show none end them, or above no more neurons than ``narrow``
         as many as on any lines through the orthant.
     n_crossed : int
-        At so many points of its hyperplane it is seen whether a row is a neuron's: at most of those
+        Points of its hyperplane at which it is seen whether a row is a neuron's: at most of those
         that say something the answers bend as they have where it was found.
     """
 

@@ -83,11 +83,11 @@ class RoughGrowth:
     Attributes
     ----------
     typical : float
-        An answer is wrong if it is off by so many times the median,
+        An answer is wrong if it is off by ``typical`` times the median,
     blurred : float
-        or by the median itself if that is more than so many errors,
+        or by the median itself if that is more than ``blurred`` errors,
     least : float
-        and by so many errors.
+        and by ``least`` errors.
     n_starts, n_walkers, n_steps : int
         Wrong inputs that random walks start from, walks from each, and their steps,
     step : float
@@ -97,16 +97,16 @@ class RoughGrowth:
     spreads : tuple of float
         Neurons are asked about that are on at few inputs, at inputs of such standard deviations,
     n_drawn, most_numbers : int, float
-        of so many that are drawn, or so many numbers,
+        of ``n_drawn`` that are drawn, or ``most_numbers`` numbers,
     few_told, n_each : int
-        and where a neuron is on with one below as at fewer than so many inputs, at so many;
+        and where a neuron is on with one below as at fewer than ``few_told`` inputs, at ``n_each``;
     far_spreads : tuple of float
         above a first layer that is no wider than the input also at such: two that are never on
         together near the origin leave the weight between them open, and what is affine with it.
     lost : float
         Neurons go that are wrong at a larger share of the inputs where they are on.
     doubtful : float
-        They are free if that share is so many times that of all inputs,
+        They are free if that share is ``doubtful`` times that of all inputs,
     suspect : float
         and this at least: what is wrong by one neuron alone is so at others' inputs, too,
     rare : float
@@ -116,21 +116,22 @@ class RoughGrowth:
     max_new : int
         Neurons that are added at once, at most,
     n_tries : int
-        each the best of so many starts, fitted alone,
+        each the best of ``n_tries`` starts, fitted alone,
     n_together : int
         and of the best of them the one that leaves least when all are fitted at once,
     n_near : float
-        from so many wrong answers for each entry of a row,
+        from ``n_near`` wrong answers for each entry of a row,
     stake : float
-        where answers that were right count so many times as much,
+        where answers that were right count ``stake`` times as much,
     gain : float
         kept if they leave less than this share of what was left.
     far : float
         Wrong answers off by more than this share of them are forgotten from the first,
     n_scales, n_fit : int
-        then others, at so many scales one after another, and steps at each.
+        then others, at ``n_scales`` scales one after another, with ``n_fit`` steps at each.
     every : int
-        Of answers that are right where no neuron is on that is fitted one of so many is looked at.
+        Of answers that are right where no neuron is on that is fitted, one of ``every`` is looked
+        at.
     """
 
     typical: float = 30.0

@@ -59,13 +59,13 @@ class RoughLayers:
         the first layer is not narrow; as many of an answer as it has outputs, but no more than so
         many,
     n_extra : tuple of int
-        with so many random neurons beside the seeds' in turn, where fewer leave much,
+        with as many random neurons beside the seeds' as these say in turn, where fewer leave much,
     n_starts : int
-        from so many random starts each,
+        from ``n_starts`` random starts each,
     close : float
         until one leaves no more than this many errors,
     near : float
-        or so many, where there are random ones.
+        or ``near``, where there are random ones.
     most_fitted : float
         Upper layers of no more neurons than this for each output and neuron below are fitted from
         what lines through the inputs show, and, above a first layer that is not narrow, with random
@@ -77,7 +77,7 @@ class RoughLayers:
     promising : float
         One that leaves more than this share of the answers' variation is no start;
     equations : float
-        and all layers are fitted to so many equations a parameter, at least,
+        and all layers are fitted to ``equations`` equations a parameter, at least,
     most_equations : float
         and at most: those where the network errs most, and others.
     max_joint_steps : (int, int)
@@ -97,7 +97,7 @@ class RoughLayers:
     n_fresh : int
         Fresh answers that a fit has to agree with,
     max_rounds : int
-        in so many rounds.
+        in ``max_rounds`` rounds.
     few : float
         Where it leaves more, neurons that are on at no more inputs than this times their unknowns
         are taken out if others then leave less.
@@ -105,25 +105,25 @@ class RoughLayers:
         Where neurons added to the upper layer leave more than this share of what was left, others
         are added to the first,
     n_rough_steps : int
-        from fits of so many steps,
+        from fits of ``n_rough_steps`` steps,
     rather_above : float
         and taken if they leave less than this share of what those above leave.
     stake : float
-        Answers that were explained count so many times more than others do.
+        Answers that were explained count ``stake`` times more than others do.
     gain : float
         Of rounds those count that leave less than this share of what was left before,
     max_stale : int
-        and so many in a row that do not end the fits.
+        and ``max_stale`` in a row that do not end the fits.
     per_side : float
         Answers an unknown of a neuron's row on both sides of its hyperplane,
     n_drawn : int
-        chosen among so many inputs where too few are there,
+        chosen among ``n_drawn`` inputs where too few are there,
     n_pools : int
-        or so many times as many where these are too few.
+        or ``n_pools`` times as many where these are too few.
     n_around : int
         Inputs asked around those that disagree,
     n_spare_answers : int
-        so many more around each than a row has entries,
+        ``n_spare_answers`` more around each than a row has entries,
     around : float
         how far from it, in standard deviations, or as much farther as it lies farther out.
     max_repairs : int

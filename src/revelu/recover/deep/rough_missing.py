@@ -34,17 +34,17 @@ class MissingNeurons:
     worst : float
         Of rows that err by more than this share
     n_unsure : int
-        so many are free, those whose errors make most of the answers,
+        ``n_unsure`` are free, those whose errors make most of the answers,
     n_faint : int
-        and so many of the faintest, and those that were random before,
+        and ``n_faint`` of the faintest, and those that were random before,
     n_spare : int
-        beside so many random ones,
+        beside ``n_spare`` random ones,
     n_starts : int
-        from so many starts at most,
+        from ``n_starts`` starts at most,
     much : float
         until one leaves less than this share of what was left;
     worse : float
-        those go without which no more than so many times as much is left.
+        those go without which no more than ``worse`` times as much is left.
     n_steps, n_upper_steps, n_joint_steps : int
         Steps of the fit of free rows, of all rows above the first layer, and of all layers.
     limit : float
@@ -55,7 +55,8 @@ class MissingNeurons:
         as long as each leaves less than this share of what was left.
     upper_damping, damping : Damping
     most_dense, most_work : int, float
-        All layers are fitted by normal equations up to so many parameters and multiplications.
+        All layers are fitted by normal equations up to these numbers of parameters and
+        multiplications.
     """
 
     worst: float = 1e-3

@@ -39,7 +39,7 @@ class RoughRows:
     n_pairs : int
         Pairs of inputs between which nothing changes once no row is missing,
     leak : float
-        but for so many errors of the rows.
+        but for ``leak`` errors of the rows.
     n_tests : tuple of int
         Lines across a hyperplane that tell in turn whether it goes on,
     n_doubted : int
@@ -52,7 +52,7 @@ class RoughRows:
     spare : int
         Points of a hyperplane beyond the unknowns of its plane,
     max_rounds : int
-        asked for in so many rounds at most.
+        asked for in ``max_rounds`` rounds at most.
     fine : float
         Rows of a larger error are measured once more,
     worst : float
@@ -66,7 +66,7 @@ class RoughRows:
     max_votes : int
         tested so often at most,
     decisive : int
-        and decided by a lead of so many.
+        and decided by a lead of ``decisive``.
     shows : float
         What a neuron changes, in errors of the answers, so that a test counts;
     quiet : float

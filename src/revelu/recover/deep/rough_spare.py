@@ -31,7 +31,7 @@ class SpareNeurons:
     n_starts : int
         Random starts,
     n_rough_steps : int
-        of so many steps where all layers are fitted afterwards.
+        of ``n_rough_steps`` steps where all layers are fitted afterwards.
     n_answers : int
         So many more than a row has entries say what a neuron is that is missing.
     """

@@ -122,7 +122,7 @@ class RoughTraces:
     close : float
         A point is on a known surface if it is this near, relative to its size;
     slack : float
-        a row meets a seed if it has its direction to so many times the direction's error, too;
+        a row meets a seed if it has its direction to ``slack`` times the direction's error, too;
     chance : float
         the probability is no larger that a seed of another neuron seems to meet it;
     told : float
@@ -132,36 +132,37 @@ class RoughTraces:
         surfaces are one neuron's if this share of one's points are on the other, or that share of
         all where one tells what is open of the other.
     n_looks : int
-        Then so many fresh answers are looked at, at most, in each of
+        Then ``n_looks`` fresh answers are looked at, at most, in each of
     n_rounds : int
-        so many rounds at most, as long as
+        ``n_rounds`` rounds at most, as long as
     less : float
         in each no more than this share of those before is wrong;
     wrong, most_wrong : float
-        they are wrong if they are off by so many times what most are, and noise, and if a larger
+        they are wrong if they are off by ``wrong`` times what most are, and noise, and if a larger
         share is wrong, fits find what is missing for less,
     n_wrong : int
-        and seeds are looked for from so many of these, towards the nearest that are right
+        and seeds are looked for from ``n_wrong`` of these, towards the nearest that are right
     around : float
         and to inputs that are about so far away.
     n_places : int
-        A row is none if at most of so many places of its surface, or of as many as there are (0:
+        A row is none if at most of ``n_places`` places of its surface, or of all there are (0:
         it is not looked at),
     fewest : int
         and these are not fewer, nothing bends within
     near : float
         this distance, or what room there is to other neurons' surfaces;
     most_false, few_false : float, int
-        where more than this share are none, and more than so many, the first layer is not what it
-        is taken for,
+        where more than this share are none, and more than ``few_false``, the first layer is not
+        what it is taken for,
     astray : int
-        nor where so many more traces went far and failed than closed.
+        nor where ``astray`` more traces went far and failed than closed.
     n_fits : int
         The upper layer is fitted so often, as long as each fit leaves less than
     slow : float
         this share of what was left of most, to answers of which those count little that are off
     beyond : float
-        by so many times what half of them are: neurons that are still missing must not move others.
+        by ``beyond`` times what half of them are: neurons that are still missing must not move
+        others.
     n_steps : int
         Steps of each fit,
     length : float
@@ -209,7 +210,7 @@ class RoughTraces:
     damping: Damping = field(default_factory=lambda: Damping(1e-6))
 
     def enough(self, size: int) -> int:
-        """Answers that tell rows of so many unknowns, half as many of them, about."""
+        """Answers that tell rows of ``size`` unknowns, half as many of them, about."""
         return int(self.equations * size**2)
 
     def refined(self, network: Network, samples: Samples) -> Network:

@@ -94,9 +94,9 @@ class RoughUpper:
     n_searches : int
         Searches at most, before each but the first one
     n_lines : int
-        more rows of the first layer are looked for on so many lines.
+        more rows of the first layer are looked for on ``n_lines`` lines.
     equations : float
-        The outputs are fitted to so many answers for each unknown of the upper layer.
+        The outputs are fitted to ``equations`` answers for each unknown of the upper layer.
     faint : float
         A row below is read by one above if its weight is more than this share of the largest.
     rounding : float
@@ -105,19 +105,19 @@ class RoughUpper:
         A sign below is told where the other one makes what rows leave larger by a factor of
         ``exp(sure)`` in all: six rows known to a hundredth, or four to a thousandth.
     beyond : float
-        Answers off by more than so many times the median are forgotten
+        Answers off by more than ``beyond`` times the median are forgotten
     n_fits, n_first_steps, n_steps : int
-        in fits of all layers, of so many steps each: the first time, if normal equations are
-        solved, and else,
+        in ``n_fits`` fits of all layers, whose steps are these: the first time, if normal equations
+        are solved, and else,
     slow, settled : float
         fewer where one leaves more than this share of what the last has left of most, or most are
-        right to so many errors.
+        right to ``settled`` errors.
     damping, most_dense : Damping, int
-        which solve normal equations up to so many parameters,
+        which solve normal equations up to ``most_dense`` parameters,
     least_damping : Damping
         and with less damping where all answers count alike: then most are right,
     most_work : float
-        up to so many multiplications.
+        up to ``most_work`` multiplications.
     """
 
     rows: WideRows = field(default_factory=WideRows)
@@ -273,7 +273,7 @@ class RoughUpper:
     def _as_many(
         samples: Samples, oracle: Oracle, noise: NoiseFloor, rng: np.random.Generator, n: int
     ) -> Samples:
-        """Answers to fit to, so many at least."""
+        """Answers to fit to, ``n`` at least."""
         n -= len(samples.X)
         if n <= 0:
             return samples

@@ -91,27 +91,27 @@ class WeightCorrections:
     Attributes
     ----------
     off : float
-        An answer tells the rest of a network to so many errors,
+        An answer tells the rest of a network to ``off`` errors,
     wrong : float
-        and is wrong by so many times that.
+        and is wrong by ``wrong`` times that.
     wide : float
-        A weight lacks no more than so many times what weights of its row are in the mean.
+        A weight lacks no more than ``wide`` times what weights of its row are in the mean.
     n_starts : int
         All wrong answers are begun with, then those next to one of them, so often,
     near : tuple of int
-        so many by turns,
+        as many as these say by turns,
     n_steps : int
-        in so many steps,
+        in ``n_steps`` steps,
     n_more : int
-        and so many more of what agrees, as long as that grows.
+        and ``n_more`` more of what agrees, as long as that grows.
     about : float
-        Those agree that contradict what a row lacks by so many times the error, at first;
+        Those agree that contradict what a row lacks by ``about`` times the error, at first;
     fewest : int
-        so many have to, at least.
+        ``fewest`` have to, at least.
     n_tried : int
-        What most agree on is tried, of so many rows,
+        What most agree on is tried, of ``n_tried`` rows,
     max_corrections : int
-        and one after another is corrected, at most so many,
+        and one after another is corrected, at most ``max_corrections``,
     less : float
         if that leaves no larger a share of what is wrong.
     """

@@ -48,11 +48,11 @@ class RoughWide(RoughLayers):
     missing : MissingNeurons
         and those fitted beside them that are often on and faint,
     faint : float
-        also where traces end and the median of what is left is more than so many errors,
+        also where traces end and the median of what is left is more than ``faint`` errors,
     n_joins, gains : int, float
         so often at most, as long as each time leaves no more than this share of it.
     idle : float
-        Traced rows are left out that others replace to within so many errors.
+        Traced rows are left out that others replace to within ``idle`` errors.
     n_wide_rounds : int
         Rounds of growth and of a fit of all layers, at most.
     wide_equations : float
@@ -63,23 +63,23 @@ class RoughWide(RoughLayers):
     n_wide_fresh : int
         Answers that a network is looked at with first,
     looks, narrow_looks : float
-        and so many more for each parameter, or where the first is no wider than the input,
+        and ``looks`` more for each parameter, or where the first is no wider than the input,
     few_wrong : int
-        where fewer than so many of these are wrong.
+        where fewer than ``few_wrong`` of these are wrong.
     n_far_out, far_out : int, float
-        Where none is wrong, so many at inputs of that standard deviation, if the first is no wider,
+        Where none is wrong, ``n_far_out`` at inputs of that deviation, if the first is no wider,
         as many where an affine rest that is left is extreme, and those that tell weights.
     hopeless : float
         The search ends where more than this share of fresh answers is wrong,
     less : float
         or where no less than this share of what was left is
     max_wide_stale : int
-        in so many rounds in a row.
+        in ``max_wide_stale`` rounds in a row.
     an_answer : float
         What is left of drawn inputs counts alone where it differs by so much: by one answer that
         is off by e times more.
     sharp : float
-        It is whole only where answers count as wrong from so many times the least on.
+        It is whole only where answers count as wrong from ``sharp`` times the least on.
     max_wide_repairs : int
         A repair is as many rounds again;
     nearly : float
@@ -533,7 +533,7 @@ class RoughWideSearch(RoughLayersSearch):
         return wrong
 
     def _wrong_of(self, network: Network, limit: float) -> BoolArray:
-        """Which of the answers that were looked at are off by more than so many errors."""
+        """Which of the answers that were looked at are off by more than ``limit`` errors."""
         return np.asarray(np.abs(self.seen.residual(network)).max(axis=1) > limit)
 
     def _evenly(self, network: Network, wrong: BoolArray | None = None) -> Samples:

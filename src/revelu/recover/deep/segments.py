@@ -58,7 +58,7 @@ class SegmentScan:
     shortest: float = 1e-6
     """Kinks of intervals shorter than this, relative to the input, cannot be told apart."""
     many_parts: int = 16
-    """At so many parts a segment, on average, and whenever they have doubled since, as many
+    """At ``many_parts`` parts a segment, on average, and whenever they have doubled since, as many
     intervals show whether the function has pieces at all."""
     max_parts: int = 1024
     """No network has more parts a segment."""

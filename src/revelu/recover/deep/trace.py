@@ -103,7 +103,7 @@ class TraceTuning:
     n_steps : int
         Steps that are drawn in a round,
     n_walls : int
-        beyond so many walls at most, most of them beyond the next one,
+        beyond ``n_walls`` walls at most, most of them beyond the next one,
     first, farthest : float
         by these shares of the way to the one after, and no farther than ``longest``.
     n_asked : int
@@ -115,7 +115,7 @@ class TraceTuning:
     patience : int
         rounds in vain that end the trace.
     fewest : float
-        When so many places have been asked for each unknown it is seen whether the surface is where
+        Places asked for each unknown after which it is seen whether the surface is where
         it should be.
     vague : float
         A turn is open if its weight may be off by this share of those of known rows,
@@ -134,18 +134,18 @@ class TraceTuning:
     rounding : float
         Error of a place: rows below have some.
     slack : float
-        Errors of seeds and answers are taken for so many times what they are.
+        Errors of seeds and answers are taken for ``slack`` times what they are.
     surprise : float
         Standard errors by which a kink may be off, and more strongly forgotten in the end.
     far, farther : float
-        Standard deviations of an input to which it is traced, or so many times as far out as the
-        seed is.
+        Standard deviations of an input to which it is traced, or ``farther`` times as far out as
+        the seed is.
     least : float
         The share of places at which the surface is found, if the row is one,
     told : float
-        and they are so many for each unknown at least,
+        and they are ``told`` for each unknown at least,
     confirms : int
-        or more than so many where the row was measured before.
+        or more than ``confirms`` where the row was measured before.
     """
 
     wide: float = 2.0

@@ -54,7 +54,7 @@ class WalkTuning:
     exact: float = 1e-9
     """What rounding leaves of a predicted place, relative to the point."""
     caution: float = 10.0
-    """Points of the surface err by so many times what answers let them: rows below err, too."""
+    """Points of the surface err by ``caution`` times what answers let them: rows below err, too."""
     wide: float = 10.0
     """The range at predicted points, in standard errors."""
     same_jump: float = 1e-6

@@ -37,9 +37,9 @@ class WideRows:
     n_lines : tuple of int
         Lines of one round after the other,
     max_quiet : int
-        until so many in a row show no new row: traces above a layer that lacks one go astray.
+        until ``max_quiet`` in a row show no new row: traces above a layer that lacks one go astray.
     near : float
-        A kink is on a known hyperplane if it is no farther than so many times what it may be off.
+        A kink is on a known hyperplane if it is no farther than ``near`` times what it may be off.
     least : int
         Lines that have to agree,
     by_chance : float
@@ -53,11 +53,11 @@ class WideRows:
     fine : float
         its row errs by no more than this,
     n_drawn : int
-        of so many times more those that other hyperplanes are farthest from.
+        of ``n_drawn`` times more those that other hyperplanes are farthest from.
     worst : float
         Those of a larger error go.
     longer, clear : float
-        Where a row is measured again that no line has shown so, lines are so many times as long,
+        Where a row is measured again that no line has shown so, lines are ``longer`` times as long,
         up to this share of the way to other hyperplanes,
     met, met_longer : float
         and have to meet it at this share of the points, or at that where they did not before.

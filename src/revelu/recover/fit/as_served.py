@@ -22,7 +22,7 @@ from revelu.types import FloatArray
 log = logging.getLogger(__name__)
 
 ROUNDED = float(np.sqrt(3.0))
-"""By so many of its standard errors rounding moves an answer at most."""
+"""Standard errors by which rounding moves an answer at most: those of a uniform law."""
 
 
 @dataclass(frozen=True)
@@ -43,12 +43,12 @@ class AsServed:
         Reduced cost, in units of what noise may leave, up to which neurons that a search has missed
         are looked for here: it is left by few answers, and more are asked around these.
     n_missing, n_more : int
-        So often at most neurons are looked for that are missing, so many at a time.
+        Searches for neurons that are missing, at most, and neurons that each adds.
     n_around, around : float, float
-        So many inputs for each weight of a neuron are asked around those that show one, about so
-        far away, in standard deviations of the inputs.
+        ``n_around`` inputs for each weight of a neuron are asked around those that show one, about
+        so far away, in standard deviations of the inputs.
     far : float
-        Beyond so many times the radius of most inputs answers show none: those are hardly asked.
+        Beyond ``far`` times the radius of most inputs answers show none: those are hardly asked.
     graded : Graded
         How they are looked for.
     """

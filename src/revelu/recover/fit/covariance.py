@@ -14,7 +14,7 @@ from revelu.types import FloatArray
 # answer depends on: the scale of each neuron.
 _RANK_RTOL = 1e-13
 
-# The derivative is written out for so many rows at a time.
+# Rows that the derivative is written out for at a time.
 _ROWS = 2048
 
 

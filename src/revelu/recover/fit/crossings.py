@@ -81,7 +81,7 @@ class Crossings:
     region : Region
         Where they are.
     n_rows : tuple of int
-        Hyperplanes are crossed until so many have been, and again, if it is still open
+        Numbers of hyperplanes that are crossed, one after the other as long as it is open
     few_ended, many_ended : float
         because more than this share have ended, and less than that.
     ended : float
@@ -90,7 +90,7 @@ class Crossings:
     same_bend : float
         A neuron below the output bends the function alike wherever it does, up to this factor;
     own, n_told : float, int
-        or no more than this share of so many bends, at least, has to be the row's own.  Where
+        or no more than this share of ``n_told`` bends or more has to be the row's own.  Where
         hyperplanes are dense lines across one that has ended meet another, which says that it goes
         on; but of one hidden layer of 100 neurons on four inputs half of the bends were the row's
         own at least, and a fifth at most of two layers of 64 or 128.

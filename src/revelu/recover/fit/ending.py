@@ -16,20 +16,20 @@ class Ending:
     max_neurons : int
         It ends at a network of more neurons than this and four times the inputs,
     per_kink, max_by_kinks : float, int
-        at more than so many for each kink of a line and than this, for a line crosses the
+        at more than ``per_kink`` for each kink of a line and than ``max_by_kinks``: it crosses the
         hyperplane of each neuron once,
     max_work : float
         or at more multiplications a step,
     most_work : float
-        or in all where the noise is estimated: answers of so many digits show what they can on
+        or in all where the noise is estimated: answers of its digits show what they can on
         lines, and random starts are a last resort.
     stuck : float
         It is stuck where twice the neurons leave more than this share of what fewer left of
         the answers' variation; on the way to random networks it was 0.85 at most,
     in_noise, stuck_in_noise : float
-        and where fewer left no more than so many times what noise may, at less.
+        and where fewer left no more than ``in_noise`` times what noise may, at less.
     near_noise : float
-        It ends near noise where the best before left no more than so many times what that may,
+        It ends near noise where the best before left ``near_noise`` times what that may, or less,
         as soon as the next one leaves more than the same share of it.
     """
 

@@ -41,7 +41,7 @@ class Fit(Method):
     span_margin : float
         Inside a span, so much more than its dimension.
     no_interpolation : float
-        Samples of so many equations a parameter that a network explains are no accident: it
+        Equations a parameter from which a network that explains all samples is no accident: it
         is right but for neurons that fire on few of them.
     line_noise : float
         The noise of a line's answers is what differences of answers suggest, times what they
@@ -68,7 +68,7 @@ class Fit(Method):
     as_served : AsServed
         How rounded answers behind a head are fitted in the end.
     n_foretold : int
-        Of so many places one is asked, that where the answer is foretold to round least.
+        Of ``n_foretold`` places one is asked, that where the answer is foretold to round least.
     from_lines : FromLines
         How neurons are found where lines show them.
     from_chords : FromChords
@@ -78,22 +78,22 @@ class Fit(Method):
     many_kinks : int
         Kinks of a line that shows no row, from which random starts do not find one either,
     few_kinks : int
-        or so many, none of which is a single neuron's,
+        or ``few_kinks``, none of which is a single neuron's,
     endless_kinks : int
-        nor does another start where there are so many.
+        nor does another start where there are ``endless_kinks``.
     n_before_line : int
-        A line tells smooth functions apart once so many searches have failed,
+        A line tells smooth functions apart once ``n_before_line`` searches have failed,
     n_before_smooth : int
-        short segments once so many have,
+        short segments once ``n_before_smooth`` have,
     n_before_steps, before_steps : int, int
-        and jumps tell step functions from rounded answers once so many have, or have asked so much
-        that looking for jumps adds a fifth at most,
+        and jumps tell step functions from rounded answers once ``n_before_steps`` have, or have
+        asked so much that looking for jumps adds a fifth at most,
     n_before_lines : int
-        and some tell more hidden layers once so many have,
+        and some tell more hidden layers once ``n_before_lines`` have,
     before_lines : float
-        or a step of the next one takes so many multiplications;
+        or a step of the next one takes ``before_lines`` multiplications;
     n_last_lines : int
-        so many lines do where no sample has been explained.
+        ``n_last_lines`` lines do where no sample has been explained.
     smoothness : Smoothness
         What tells smooth functions on short segments.
     steps : Steps

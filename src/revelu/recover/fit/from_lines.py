@@ -107,7 +107,7 @@ class FromLines:
         A line that adds no more than this share of the rows, or two, ends the first lines, and so
         does one after which no more neurons are unseen than are fitted beside the rows.
     many_new, few_new : float, int
-        One that adds more than this share of the rows, and than so many, asks for more layers:
+        One that adds more than this share of the rows, and than ``few_new``, asks for more layers:
         hyperplanes are followed.
     met : float
         Where these do not end, but known rows make less than this share of its kinks, rows are
@@ -124,7 +124,7 @@ class FromLines:
     n_spare, spare : int, float
         Neurons that are fitted to what rows leave unexplained, or this share of the rows,
     last_spare : int
-        but no more than so many where lines have shown all but a few.
+        but no more than ``last_spare`` where lines have shown all but a few.
     fits : RowFits
         How all are fitted.
     most_foretold, most_disagreeing : float

@@ -44,7 +44,8 @@ class FromRows:
     gain : float
         A step is idle after which the median of what is left is not less by this share.
     settled, patience : float, int
-        One is the last where the median is at most this many errors, else so many in a row are.
+        One is the last where the median is at most this many errors, else ``patience`` in a row
+        are.
     damping : Damping
     """
 

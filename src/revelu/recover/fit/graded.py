@@ -41,7 +41,7 @@ class Graded:
         and how often until neurons that are not needed go: at a thousandth what is left of a
         network shows them.
     lost : float
-        A search ends where what is left is so many times the errors.
+        A search ends where what is left is ``lost`` times the errors.
     patience : int
         Neurons added in a row that gain nothing.
     max_steps : int

@@ -83,7 +83,7 @@ class Hermite:
     span_from : int
         With fewer inputs growth needs no span.
     many_inputs : int
-        From so many on a fit in all coordinates takes long: there a span will do whose
+        From ``many_inputs`` on a fit in all coordinates takes long: there a span will do whose
         eigenvalues have no gap after them, and up to ``max_added`` neurons outside it are added.
     max_added : int
     widest_span : float
@@ -91,7 +91,7 @@ class Hermite:
     tensor_rank : int
         Tensors beat growth in time up to this rank,
     tensor_equations : float
-        and from so many samples a parameter on.
+        and from ``tensor_equations`` samples a parameter on.
     fewest_equations : float
         Samples a parameter that a search may go down to,
     search_equations : float
@@ -113,7 +113,7 @@ class Hermite:
     agrees : float
         An error of this share of the variation is none,
     max_outside : float
-        and so many of those kept apart may have a larger one: of a neuron that next to none of
+        and this share of those kept apart may have a larger one: of a neuron that next to none of
         the samples show.
     max_tries : int
         Explanations that they may contradict.
@@ -125,7 +125,7 @@ class Hermite:
     ulps : float
     error_parameters, error_rows : int
         Error bars take an eigenvalue problem in all parameters: of more there are none, and the
-        derivative at no more than so many samples is used, as in searches among noise.
+        derivative at no more than ``error_rows`` samples is used, as in searches among noise.
     trial_work : float
         Multiplications of a search that only compares ways to read samples.
     much_less : float
@@ -373,7 +373,7 @@ class _Learner:
         return None
 
     def _grown(self, found: NetworkFit, used: Samples, most: int) -> NetworkFit:
-        """With up to so many neurons more, as long as they explain more."""
+        """Add neurons, up to a number, as long as they explain more."""
         width = found.network.architecture[1] + most
         search = Smallest(self.price, width, 1)
         return search.grow(self.rng, used, found, patience=1, each=None)

@@ -44,14 +44,14 @@ class RowFits:
     n_tries : int
         from other starts up to so often, which takes seconds where more answers take queries;
     n_faint, faint : int, float
-        then at most so many, one after another, where what little is left, in units of what noise
-        may leave, is less than this, and normal equations serve.
+        then at most ``n_faint``, one after another, where what little is left, in units of what
+        noise may leave, is less than this, and normal equations serve.
     n_more : int
         Neurons that join then what a fit has found, at once,
     n_joins, gains : int, float
         so often at most, as long as each time leaves no more than this share,
     determined : float
-        and there are so many equations for each unknown.
+        and there are ``determined`` equations for each unknown.
     most_dense : int
         Parameters up to which each step solves normal equations,
     most_work : float
@@ -65,7 +65,7 @@ class RowFits:
         Where errors of answers differ by orders of magnitude they are fitted so often at most to
         what the last fit has left.
     most_spent, most_steps : float, int
-        Multiplications of all fits to what lines show, or of so many steps.
+        Multiplications of all fits to what lines show, or those of ``most_steps`` steps.
     """
 
     near: float = 2.0

@@ -20,7 +20,7 @@ class Sizes:
     slow : float
         Multiplications of all fits up to which neuron by neuron is worth its time.
     several : int
-        From so many outputs on there is no want of equations.
+        From ``several`` outputs on there is no want of equations.
     short_width : int
         Searches for fewer neurons than this are short, and repeated ``short_searches`` times;
     short_searches, long_searches : int
@@ -31,7 +31,7 @@ class Sizes:
         Steps of a search, about: for each neuron that is added, of all at once, and where they are
         solved by iterations,
     products : float
-        with so many multiplications for each number of the derivative, or as many as normal
+        with ``products`` multiplications for each number of the derivative, or as many as normal
         equations take.
     checked : float
         Share of fresh samples, beside ``fewest_checked``, that tell an explanation from an
@@ -71,12 +71,12 @@ class Sizes:
         return int(np.ceil(self.at_once * n_parameters / self.k))
 
     def widest(self, n_samples: int, equations: float) -> int:
-        """The most neurons that have so many equations a parameter."""
+        """The most neurons that have at least a number of equations a parameter."""
         left = n_samples * self.k / equations - self.k * (self.d + 1)
         return max(int(left / (self.d + 1 + self.k)), 0)
 
     def width(self, n_samples: int) -> int:
-        """The widest network that so many samples determine."""
+        """The widest network that a number of samples determines."""
         return max(self.widest(n_samples, self.grown if self.grows(n_samples) else self.at_once), 1)
 
     def grows(self, n_samples: int) -> bool:
@@ -89,11 +89,11 @@ class Sizes:
         return self._is_quick(n_samples, max(int(width), 1))
 
     def n_searches(self, n_samples: int) -> int:
-        """How many searches so many samples are worth."""
+        """How many searches a number of samples is worth."""
         return self.short_searches if self.is_short(n_samples) else self.long_searches
 
     def work(self, n_samples: int) -> float:
-        """How many multiplications all searches of so many samples take, about."""
+        """How many multiplications all searches of a number of samples take, about."""
         width, n = self.width(n_samples), n_samples * self.k
         p = width * (self.d + 1 + self.k)
         if not AUTOMATIC.is_dense(n, self.n_parameters(width)):

@@ -30,7 +30,7 @@ _CANDIDATES = 20_000
 _FAR_SHARE = 0.02
 
 # A row of d entries has a component along a random direction of its norm over sqrt(d),
-# and seldom one of so many times that.
+# and seldom one of this many times that.
 _LONG = 6.0
 
 # Points more than the unknowns of a direction need, and the share of all equations' squares

@@ -72,7 +72,7 @@ class Smallest:
     kept : float
         Of a search that failed this share of the neurons stays for the next one.
     fresh_every : int
-        Every so many searches have forgotten the others.
+        Every ``fresh_every`` searches have forgotten the others.
     agreeing : int
         Searches that must agree on what cannot be explained.
     equations : float

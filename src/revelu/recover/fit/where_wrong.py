@@ -33,17 +33,17 @@ class WhereWrong:
     Attributes
     ----------
     n_wrong, n_on_way, beyond : int, int, float
-        So many places are asked on the way to so many of the wrong answers, and so many times as
-        far, until none is wrong on one.
+        ``n_on_way`` places are asked on the way to ``n_wrong`` of the wrong answers, and up to
+        ``beyond`` times as far, until none is wrong on one.
     around, n_around : float, int
-        Where a neuron turns on, so many more than two for each of its weights are asked, about so
-        far apart, relative to the places on the way.
+        Where a neuron turns on, ``n_around`` more than two for each of its weights are asked,
+        ``around`` apart, about, relative to the places on the way.
     n_by_most : int
         Fits to what most agree on, at most, before and after a neuron is found.
     n_each : int
         So many neurons are found on each way, at most.
     far : float
-        Answers count as far out beyond so many times the radius of most inputs: few are asked
+        Answers count as far out beyond ``far`` times the radius of most inputs: few are asked
         there, which a fit to them explains as well.
     """
 

@@ -55,9 +55,9 @@ class WalkPace:
     n_steps : int
         Places looked at first,
     stride : float
-        each so many times as far as the one before.
+        each ``stride`` times as far as the one before.
     room : float
-        Labels are looked at so many errors of the plane off it.
+        Labels are looked at ``room`` errors of the plane off it.
     step : float
         How far behind a bend the next facet is measured, relative to the place.
     bracket : float

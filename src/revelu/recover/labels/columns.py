@@ -38,7 +38,7 @@ class Spectrum:
     floor : float
         Smaller ones are all alike: rows of neurons are known no better.
     gap : float
-        The next one is so many times as large, at least.
+        The next one is ``gap`` times as large, at least.
     lonely : float
         Points at which the slope is so large, relative to the largest, show a null vector.
     sloping : float

@@ -31,7 +31,7 @@ class Depth:
     n_places : int
         Places of its hyperplane at which borders are to bend,
     n_drawn : int
-        between inputs of the pool, of which so many are moved there for each,
+        between inputs of the pool, of which ``n_drawn`` are moved there for each,
     farther : tuple of float
         some of them farther out.
     fewest : int
@@ -43,48 +43,48 @@ class Depth:
         A larger share of places without a bend is of a neuron above.  A border there may bend by
         less than its place is told, but rarely.
     farthest, wider : float, float
-        How far beside it is where a row is known to fewer digits: so many of its errors.
+        How far beside it is where a row is known to fewer digits, in its errors.
     n_heights : int
         Heights on either side of which two tell where a border bends, and others that it bends
         nowhere else.
     room : float
-        What heights on both sides are off a line by so many times their precision is a bend.
+        What heights on both sides are off a line by ``room`` times their precision is a bend.
     surplus : float
         Places for each unknown of a row that is told to more digits,
     fewest_over : float
-        of which it takes more than so many an input,
+        of which it takes more than ``fewest_over`` an input,
     coarse : tuple
         ``surplus``, ``fewest_over``, ``n_heights`` and ``clear`` where labels tell few digits,
     between : float
         and ``nearest``: there bends are between the heights next to the hyperplane at most,
     nearest : float
-        where its bends are seen within so many steps of the hyperplane.
+        where its bends are seen within ``nearest`` steps of the hyperplane.
     n_parts : int
-        Of points that are on no hyperplane, the farthest of so many are left out.
+        Of points that are on no hyperplane, the farthest are left out, one of ``n_parts``.
     n_weighings, typical : int, float
         How often the points of one are weighed anew: the median distance is less than ``typical``
-        errors, and those that are so many times as far off weigh half.
+        errors, and those that are ``typical`` times as far off weigh half.
     clear : float
-        Points are left out where the hyperplane of another row is as near as so many steps.
+        Points are left out where the hyperplane of another row is as near as ``clear`` steps.
     same : float
         Rows that differ by less are one.
     fewest_above : int
         Fewer rows whose hyperplanes end were found by chance.
     most_alone : int
-        Of so many of them, and none that bends all borders, no network is the reason; half as
+        Rows, none of which bends all borders, that no network is the reason of; half as
         many where walks have passed more hyperplanes than ended at any.
     margin : float
         The next layer is looked at where no output of the first is smaller.
     most_idle : int
         Generations of the survey without a new row, until it ends,
     n_restarts : int
-        each of which begins at so many borders, too,
+        each of which begins at ``n_restarts`` borders, too,
     n_confirmed : int
         Fresh borders whose normals must be of the rows found, before none is called missing.
     n_attempts : int
         Times that the survey goes on where what lies above is not found.
     reach : tuple of float
-        and has walks head so many times as far out, by turns.
+        and has walks head as many times as far out as these say, by turns.
     worst : float
         Facets known less precisely, in radians, tell no sign.
     """
@@ -149,7 +149,7 @@ def share_bent(
     -------
     share : ndarray, shape (m,)
     n : ndarray, shape (m,)
-        Of so many.
+        Number of those looked at.
     """
     m = len(V)
     found, row = _borders_on_hyperplanes(pool, V, precision, depth, depth.n_places)
@@ -192,7 +192,7 @@ def _heights_beside(
     precision: Precision,
     beside: float | FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
-    """Heights of borders beside their points, (k, n), so many steps along ``N (n, d)``, and a step.
+    """Heights of borders beside their points, (k, n), steps along ``N (n, d)``, and their length.
 
     Heights are along what leads across, in the hyperplane to which N is normal.
     """
@@ -365,7 +365,7 @@ class FirstLayer:
 
     @property
     def is_refuted(self) -> bool:
-        """Whether there are rows above so many that one of a first layer would have been found.
+        """Whether there are more rows above than would be if there were one of a first layer.
 
         Each row of it is common to bends anywhere, and one above only to those in a region.
         """

@@ -43,16 +43,16 @@ class FromLabels(Method):
         Share of predicted borders that may be others while a network of many weights, or one of
         two hidden layers, is refined: fresh labels beside them tell then.
     farther, n_farther : float, int
-        Where all borders are explained and something is missing, walks go so many times as far,
-        so many times.
+        Where all borders are explained and something is missing, walks go ``farther`` times as
+        far, ``n_farther`` times.
     faintest : float
         A row whose column is a smaller share of the others is no neuron.
     largest_rest : float
         Border points are farther off a network that lacks a neuron, somewhere,
     room_of_rest : float
-        by more than so many of the errors that labels of few digits leave.
+        by more than ``room_of_rest`` of the errors that labels of few digits leave.
     rough, least_bent : float, float
-        Where labels tell few digits, rows known to so many times what normals are told to are
+        Where labels tell few digits, rows known to ``rough`` times what normals are told to are
         measured again; they are neurons where such a share of borders bends at them.
     max_denied, max_repairs : int, int
         Times that it goes on where borders that a network predicts are others, and where fresh

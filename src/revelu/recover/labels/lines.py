@@ -25,7 +25,7 @@ class Collinearity:
     Attributes
     ----------
     room : float
-        They are within so many times their errors,
+        They are within ``room`` times their errors,
     precise : float
         three of them that are known so precisely, which chance hardly ever brings about.
     floor : float

@@ -53,17 +53,17 @@ class Drawing:
     floor : float
         No edge is known better than this,
     room : float
-        and equations hold to within so many errors, times the square root of their number.
+        and equations hold to within ``room`` errors, times the square root of their number.
     most_nodes : tuple of int
         Choices of lines that are tried out where bends that leave few ways come first, and then
         where bends do whose edges are those of bends that are chosen.
     n_rounds : int
         How often inequalities of labels are renewed, as lines move across inputs.
     scales, n_checks, n_learned : tuple, int, int
-        At so many inputs of N(0, s²) for each s polygons tell labels without asking, and those of
-        a network are to be the same: it learns from so many at once of which they are not.
+        At ``n_checks`` inputs of N(0, s²) for each s polygons tell labels without asking, and those
+        of a network are to be the same: it learns from ``n_learned`` at once where they are not.
     inset, far : float, float
-        On edges other classes are below: so many of their lengths, or sizes of an input, before
+        On edges other classes are below: ``inset`` of their lengths, or sizes of an input, before
         ends that are no bends, and as far out in these where an edge goes on for ever.
     low : float
         How low classes are that a neuron's line does not meet, where the neuron is on.

@@ -30,20 +30,20 @@ class Polish:
     surplus : float
         Points for each unknown,
     each_input : float
-        on segments between so many inputs for each of a neuron's weights, at least: those between
+        on segments between that many inputs for each of a neuron's weights, at least: those between
         fewer lie in a subspace, and tell nothing of weights across it.
     each_side : float
         Points on either side of each neuron's hyperplane, for each of its weights.
     each_entry : int
         Points on either side among the borders of each class.
     scales, n_candidates : tuple, int
-        Those that are missing there are chosen among so many, between inputs of N(0, s²).
+        Those that are missing there are chosen among these, between inputs of N(0, s²).
     most_weighed : int
-        Of so many weights at most it is seen which changes of them points hardly tell,
+        Of ``most_weighed`` weights at most it is seen which changes of them points hardly tell,
     weakest : float
         in units in which the derivative of their places has columns of norm 1,
     faintest, n_choices : float, int
-        and points that tell by more than this are added, so many times.
+        and points that tell by more than this are added, ``n_choices`` times.
     coarse : tuple of float
         ``surplus`` and ``each_side`` where labels tell few digits, of which they make up for some,
     told_by : float

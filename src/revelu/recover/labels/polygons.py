@@ -40,7 +40,7 @@ class Tracing:
         How precisely the end of an edge is found before what leaves it is, in steps behind it.
     shrink, attempts : float, int
         Where borders do not leave a vertex from where an edge has ended, another one is near: the
-        circle around it is so many times smaller, so many times.
+        circle around it is ``shrink`` times smaller, ``attempts`` times.
     same : float
         Vertices and lines that differ by less are one, relative to an input's size.
     inset : float
@@ -48,13 +48,14 @@ class Tracing:
     longest : float
         the most of which that count, in sizes of an input.
     longer, n_longer : float, int
-        Before it is followed an edge is measured over so many times the distance, so many times.
+        Before it is followed an edge is measured over ``longer`` times the distance, ``n_longer``
+        times.
     most_edges : int
         More are not followed: borders may be curved.
     rtol : float
         How precisely it is: to roundings of float64.
     n_tests, flat : int, float
-        Places at which an edge is seen to be flat, to within so many times ``rtol``.
+        Places at which an edge is seen to be flat, to within ``flat`` times ``rtol``.
     """
 
     bracket: float = 1e-4

@@ -66,23 +66,23 @@ class Roughness:
         Fewer in all are told from a network's by no corners: where all neurons but one or two are
         off, borders are parallel to axes, too.
     n_generations : int
-        Fewer planes are a tree's where walks across corners, so many generations of them or up
+        Fewer planes are a tree's where walks across corners, all generations of them or up
         to where hyperplanes end, have met no others: at the corners of a box that neurons of one
         hidden layer make, borders have slanting pieces, too.
     n_rowless : int
-        Where so many generations have told no neuron to its digits, it is seen whether borders
+        Generations that tell no neuron to its digits after which it is seen whether borders
         curve by so little that pieces of them pass for flat.
     farthest, n_halvings : float, int
         Where labels tell few digits, borders are looked at so far around a place, relative to an
         input's size, and at halves of that, as far as they are off a plane there
     room : float
-        by more than so many times the noise.
+        by more than ``room`` times the noise.
     ratios : tuple of float
-        At half the distance a curved border is off its tangent by a quarter, between so many
+        At half the distance a curved border is off its tangent by a quarter, between these
         times less.  One bend at a distance s is off by ``κ (h - s)``, which less than 3 times
         less is at h / 2 where any of it is left at h / 4; several bends may come to 4 by chance.
     fewest_known, most_curved : int, float
-        A larger share of so many places at least is not curved by chance.
+        A larger share than ``most_curved`` of ``fewest_known`` places is not curved by chance.
     """
 
     n_places: int = 12

@@ -31,9 +31,10 @@ class Matching:
     nearest : float
         What differs by less is the same facet, or the same bend.
     apart : float
-        Spaces whose other angle is not so many times larger are the same bend, seen twice;
+        Spaces whose other angle is not ``apart`` times larger are the same bend, seen twice;
     coarse : float
-        so many times, where labels tell few digits, and an angle that counts as none is not small.
+        or not ``coarse`` times where labels tell few digits, and an angle that counts as none is
+        not small.
     """
 
     room: float = 8.0

@@ -471,7 +471,7 @@ class LabelSearch(Search):
         return np.searchsorted(classes, borders.a), np.searchsorted(classes, borders.b)
 
     def _add_borders(self, unknowns: int) -> None:
-        """Have border points enough for so many unknowns a class, in all and of each class."""
+        """Have border points enough for the unknowns of a class, in all and of each class."""
         more = self.method.surplus
         for _ in range(3):
             n = int(more * (len(self.pool.classes) - 1) * unknowns) + 30 - len(self.borders)

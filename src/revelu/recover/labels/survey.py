@@ -111,7 +111,7 @@ class Survey:
     domain : AllInputs
         Where all inputs are.
     farther : float
-        Walks head for inputs so many times as far out.
+        Walks head for inputs ``farther`` times as far out.
     """
 
     ask: Ask

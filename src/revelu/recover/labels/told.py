@@ -15,7 +15,7 @@ class Rounding:
         How far around them, relative to an input's size: all borders are flat so near, but for
         less than ``off``; and where inputs are rounded alike, farther apart they are not.
     off : float
-        Noise that is so many times as large as the precision of float64 is another one's.
+        Noise that is ``off`` times as large as the precision of float64 is another one's.
     normals : float
         Normals are to be told to this, in radians,
     shortest, longest : float, float

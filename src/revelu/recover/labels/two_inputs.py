@@ -28,7 +28,7 @@ class Planar:
     n_starts : int
         Border points at which tracing begins,
     n_checks, n_passes : int, int
-        and at which it is seen that all borders are known, so many times at most.
+        and at which it is seen that all borders are known, ``n_passes`` times at most.
     first_step : float
         How far beside points of borders to look first.
     n_labels : int

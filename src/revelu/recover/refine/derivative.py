@@ -192,7 +192,7 @@ class NetworkDerivative:
         return J.reshape(self.shape)
 
     def normal(self, *, n_rows: int = 512) -> FloatArray:
-        """Return the upper triangle of ``J'J``, from so many answers at a time."""
+        """Return the upper triangle of ``J'J``, from a block of answers at a time."""
         factors = self._factors() if len(self.on) == 1 else None
         if factors is not None:
             return self._normal_by_pairs(*factors)

@@ -118,7 +118,7 @@ def polish_to_known(
 def _telling(
     network: Network, X: FloatArray, Y: FloatArray, noise: NoiseFloor, most: float
 ) -> IntArray:
-    """Choose so many equations a parameter.
+    """Choose equations, at least a number for each parameter.
 
     Where the network errs most, for few inputs show a rare neuron's weights; and evenly: what was
     asked last was asked because it says something else.
@@ -226,7 +226,7 @@ def fit_most(
     max_trims : int
         Times that points are left out,
     stands_out : float
-        where the fit leaves so many times as much as at the median of them.
+        where the fit leaves ``stands_out`` times as much as at the median of them.
     """
     errors = np.where(noise.errors > 0.0, noise.errors, 1.0)
     stop, solver = Stop(3, rtol=0.3, patience=1), Iterative(iterations, white=True)

@@ -177,7 +177,7 @@ class _ServedDerivative:
         return np.asarray((self.factors @ J).reshape(self.shape))
 
     def normal(self, *, n_rows: int = 512) -> FloatArray:
-        """Return the upper triangle of ``J'J``, from so many answers at a time."""
+        """Return the upper triangle of ``J'J``, from a block of answers at a time."""
         p = self.shape[1]
         normal, n_inputs = np.zeros((p, p), order="F"), max(1, n_rows // self.factors.shape[2])
         # As many rows an input as there are outputs behind the head have the same products.

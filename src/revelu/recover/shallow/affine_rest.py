@@ -27,9 +27,9 @@ def add_affine_rest(
     oversampling : float
         Answers over the unknowns of an output,
     spare : int
-        and so many more.
+        and ``spare`` more.
     typical : float
-        What is larger than so many times the median is a missing neuron's, and is left out.
+        What is larger than ``typical`` times the median is a missing neuron's, and is left out.
 
     Returns
     -------

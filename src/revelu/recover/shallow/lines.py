@@ -81,9 +81,9 @@ def scan_line(
     Parameters
     ----------
     many_inputs : int
-        From so many inputs a second line costs a hundredth of the Jacobians, or less.
+        From ``many_inputs`` inputs a second line costs a hundredth of the Jacobians, or less.
     few_outputs : int
-        Up to so many outputs no piece can be left unmeasured.
+        Up to ``few_outputs`` outputs no piece can be left unmeasured.
 
     Raises
     ------

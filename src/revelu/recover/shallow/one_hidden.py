@@ -274,7 +274,7 @@ class OneHidden(Method):
     max_short_lines : int
         Lines in place of each of those, where lines end,
     max_with_short_lines : int
-        so many times,
+        ``max_with_short_lines`` times,
     n_beside : int
         and answers beside that tell which of them to keep, one a parameter at most.
     n_hyperplanes : int

@@ -67,7 +67,7 @@ class RestrictedSearch:
     max_tries : int
         Segments to one wrong point before it is left to others.
     unusual : float
-        A point is wrong if the network is off there by so many times what it is off at half of
+        A point is wrong if the network is off there by ``unusual`` times what it is off at half of
         the points: where many neurons are known roughly, errors add up.
     rough : float
         Errors up to this, relative to the answers, that no segment explains are left to a fit of

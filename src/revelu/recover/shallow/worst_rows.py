@@ -43,7 +43,7 @@ def fit_worst_rows(
     faint : float
         Neurons are that whose slope is less than this share of the typical one.
     sigmas : float
-        A row is worse than the rest if it explains more than chance, by so many deviations.
+        A row is worse than the rest if it explains more than chance, by ``sigmas`` deviations.
     most : float
         Unknowns an equation, at most.
 
@@ -86,7 +86,7 @@ def _fit(
         )[0]
         left = rest - (F @ x).reshape(rest.shape)
         check_cancelled()
-        # Twice as many rows each time, if so many are worse and can be solved for.
+        # Twice as many rows each time, if all of these are worse and can be solved for.
         room = int((most * rest.size - F.shape[1]) // p)
         n = min(max(1, len(rows)), max_rows - len(rows), room)
         gains = _gains(inputs, on, scaled, left, grams)

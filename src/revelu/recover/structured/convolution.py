@@ -505,9 +505,9 @@ class SharedWeights(Method):
     nearly : float
         A network that is wrong by less, relative to the answers, lacks nothing but digits:
     more : float
-        it is fitted to so many times as many answers,
+        it is fitted to ``more`` times as many answers,
     max_repairs : int
-        so many times.
+        ``max_repairs`` times.
     n_places : int
         Places at which each filter is looked for where nothing is to be fitted.
     density : Density

@@ -25,7 +25,7 @@ class Density:
     reach : float
         How far a line is followed to both sides, in its own length.
     max_pieces : int
-        No further than so many pieces.
+        No further than ``max_pieces`` pieces.
     """
 
     reach: float = 0.1

@@ -38,7 +38,7 @@ class ImageGrid:
     far : float
         Share of the inputs, the last ones, that no filter at the first one's corner sees,
     n_pairs : int
-        at so many points; a dense target shows at the first of them that it is none.
+        at ``n_pairs`` points; a dense target shows at the first of them that it is none.
     local : float
         Share of the image's rows or columns that a filter sees at most.
     filled : float
@@ -47,7 +47,7 @@ class ImageGrid:
     n_tries : int
         Points at which inputs that do are looked for, until no others do,
     n_agreeing : int
-        or the shape stays what it is for so many points.
+        or the shape stays what it is for ``n_agreeing`` points.
     most_channels : int
     """
 

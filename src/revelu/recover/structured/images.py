@@ -42,13 +42,13 @@ class Image:
         return np.asarray(index[:, slice(*rows), slice(*columns)].ravel())
 
     def around(self, pixel: int, radius: int) -> IntArray:
-        """Return the inputs of a box around a pixel, so many rows and columns to each side."""
+        """Return the inputs of a box around a pixel, some rows and columns to each side."""
         _, row, column = self.place(pixel)
         rows, columns = ((max(at - radius, 0), at + radius + 1) for at in (row, column))
         return self.pixels(rows, columns)
 
     def beyond(self, axis: int, place: int, side: int, distance: int) -> IntArray:
-        """Return what lies farther than so many rows, or columns, of a place on one side."""
+        """Return what lies farther than a number of rows, or columns, of a place on one side."""
         whole = [(0, self.shape[1]), (0, self.shape[2])]
         size = self.shape[1 + axis]
         whole[axis] = (place + distance + 1, size) if side > 0 else (0, max(place - distance, 0))

@@ -43,8 +43,8 @@ class JointFit:
     ridge : float
         What keeps features apart that no answer does, relative to the largest;
     steeper, most_ridges : float, int
-        so many times as much where rounding leaves no factor, as of filters that are the same, and
-        how often.
+        ``steeper`` times as much where rounding leaves no factor, as of filters that are the same,
+        and how often.
     most_refinements : int
         Of each solution of the normal equations, which have half of the digits,
     refined, converged : float
@@ -87,7 +87,7 @@ class JointFit:
                 break
             left = self._solve()
             if left > 0.5 * before[3]:
-                # Roots of means of so many squares differ by this much by chance.
+                # Roots of means of these squares differ by this much by chance.
                 if left > before[3] * (1.0 + SIGMAS / np.sqrt(self._left.size)):
                     self.conv, self.slopes, self.A, left = before
                 break

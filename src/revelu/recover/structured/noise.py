@@ -22,7 +22,7 @@ class PixelNoise:
     Attributes
     ----------
     n_places : int
-        At each of which so many answers are fitted by an affine function:
+        At each of which ``n_places`` answers are fitted by an affine function:
     n_points : int
         of a pixel
     span : float

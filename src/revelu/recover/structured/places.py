@@ -37,7 +37,7 @@ class Places:
     margin : float
         How far under or over 0 the sums of neighbours are taken, relative to a filter's norm.
     n_bases : (int, int)
-        Points looked at for each place, of which so many have to agree, of float64 answers and of
+        Points looked at for each place, and those that have to agree, of float64 answers and of
         others: at their longer steps another neuron bends the function at one point in ten.
     n_rounds : int
         Of such points, until they do.

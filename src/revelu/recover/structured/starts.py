@@ -28,7 +28,7 @@ class Starts:
     margin : float
         How far over or under 0 sums are taken, relative to a filter's norm,
     n_steps : int
-        by so many least-squares steps.
+        by ``n_steps`` least-squares steps.
     dependent : float
         Combinations of sums that take moves larger than one over this are left as they are.
     """
@@ -101,7 +101,7 @@ class Starts:
         return found, least
 
     def with_few(self, n_on: int, scale: float, rng: np.random.Generator) -> FloatArray:
-        """Return a random input at which about so many features of the box are on.
+        """Return a random input at which about a number of features of the box are on.
 
         Parameters
         ----------

@@ -93,7 +93,7 @@ class UpperUnits:
     most_alike : float
         Share of a neuron's critical points, and of the slopes, that have to be explained,
     n_reweighted : int
-        in so many steps of least deviations.
+        in ``n_reweighted`` steps of least deviations.
     away : (float, float)
         How far lines start from a critical point of a neuron that was seldom seen, relative to
         N(0, I).

@@ -58,7 +58,7 @@ class Kind:
     image : (int, int, int) or None
         Channels, height and width of inputs that are images, told or seen.
     filters : mapping or None
-        Of a convolution ``number`` (at least so many: those that a corner's pixel shows, none
+        Of a convolution ``number`` (a lower bound: those that a corner's pixel shows, none
         whose weight there is 0), ``window`` (height, width), ``strides``, ``slopes`` of leaky
         units or None, ``pooling`` (``max``, ``average``, or None where there is none) and
         ``pooling_window``; strides and windows are None where answers leave them open.
@@ -147,7 +147,7 @@ class KindSearch:
     chance : float
         The most subsets that may be expected to sum to a slope by chance.
     n_segments : int
-        Short segments, of so many of which an affine map leaves nothing but noise
+        Short segments on all of which an affine map leaves nothing but noise
     affine, short : int, float
         where answers have too few digits for lines, and half of their length.
     sigmas, plain : float

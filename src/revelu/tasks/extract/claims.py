@@ -58,11 +58,11 @@ def doubt_about(
         the inputs around which no answer may: where many are, pieces of deeper neurons' surfaces
         are so long that a hyperplane may lie in one;
     several : int
-        or bends of so many sizes, which one piece of a deeper neuron's surface does not have.
+        or bends of ``several`` sizes, which one piece of a deeper neuron's surface does not have.
     n_points, at_least : int
         Points of each, six queries, and of those of a wide layer,
     n_queries : int
-        which take about so many, also where the seconds allowed are over.
+        which take about ``n_queries``, also where the seconds allowed are over.
     same : float
         By how much answers may change in a direction that no row looks in, relative to their
         spread: rows have errors.
@@ -276,12 +276,12 @@ def _n_others(
     Parameters
     ----------
     n_segments, spread : int, float
-        Segments, whose ends are so many standard deviations from the origin.
+        Segments, and the distance of their ends from the origin, in standard deviations.
     most, least : int
         Critical points on them that are looked at: as many as ``n_queries`` answers tell the
         gradients of.
     n_across, n_walls : int
-        Places of each hyperplane, with so many rows' hyperplanes between.
+        Places of each hyperplane, and the rows whose hyperplanes lie between them.
     n_bent : int
         Places at which the function has to bend.  Another hyperplane lies beside one place in
         thousands, and over a thousand are looked at: one of them tells nothing, two of the same

@@ -99,7 +99,7 @@ def bump_norm(width: float) -> float:
 
 
 def bump_width(n_points: int, miss: float = 0.05) -> float:
-    """The width of a bump through the origin that so many points of N(0, I) all miss.
+    """The width of a bump through the origin that all of ``n`` points of N(0, I) miss.
 
     With a probability of ``miss``.
     """

@@ -39,7 +39,7 @@ def doubt_about_few_digits(
         there: at 3% of those of upper neurons' hyperplanes it does, and of a row that errs
         by 1e-3 a tenth at most; elsewhere others are too near, or the bend too faint.
     n_kinds : int
-        Bends of so many sizes: one flat piece of an upper neuron's surface has one.
+        Bends of ``n_kinds`` sizes: one flat piece of an upper neuron's surface has one.
     n_lines : int
         Fresh lines on which other hyperplanes are looked for.
 

@@ -15,7 +15,7 @@ def refuse_labels(y: FloatArray, fewest: int = 20) -> None:
     Parameters
     ----------
     fewest : int
-        Of so many answers two values are no chance.
+        Of ``fewest`` answers two values are no chance.
 
     Raises
     ------

@@ -63,7 +63,7 @@ def learn(
         Reads chunks and sums their moments: threads, processes, or a Dask cluster through
         ``client.get_executor()``.  The result is the same for any number of workers.
     max_searches : int, optional
-        Give up after so many; else when the work is out of proportion.
+        Give up after ``max_searches``; else when the work is out of proportion.
     seed, progress
         As of :func:`revelu.extract`.
     target, drop : str or sequence of str
@@ -74,8 +74,8 @@ def learn(
         probabilities of one class, which all lie between 0 and 1.  ``auto`` takes those of all
         classes for such, and other answers as they are.
     max_seconds : float, optional
-        After so many the best network until then is returned, ``BUDGET_EXHAUSTED``; what is being
-        read is read to its end.
+        The best network until then is returned, ``BUDGET_EXHAUSTED``; what is being read is read
+        to its end.
 
     Returns
     -------

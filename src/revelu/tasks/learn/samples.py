@@ -21,7 +21,7 @@ from revelu.types import FloatArray
 # What is kept in memory for fits, in numbers; moments see all samples.
 _MOST_NUMBERS = 40_000_000
 
-# Answers that differ by no more than so many roundings of the largest are one constant.
+# Answers that differ by no more roundings of the largest than this are one constant.
 _ROUNDINGS = 16.0
 
 # Kept apart for the certificate: this share of many samples, and of few as many as certify

@@ -38,7 +38,7 @@ class SampleVerdict:
     fewest_samples : float
         nor do fewer samples a parameter.
     plenty : float
-        With so many samples a parameter a network of the class would have been found.
+        With ``plenty`` samples a parameter a network of the class would have been found.
     """
 
     learned: Learned
