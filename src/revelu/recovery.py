@@ -261,6 +261,12 @@ class Recovery(Result):
         that is not positive and one that is do.
     class_names : tuple of str
         Their names, where the target answers names.
+    standard_errors : list of (ndarray, ndarray) or None
+        Of weights ``(k, d)`` and biases ``(k,)`` of each layer of
+        ``network.with_unit_rows()``, where hidden rows have Euclidean norm 1 and their outgoing
+        weights take the scale; those of a skip come last, where there is one.  Infinite where no
+        answer tells a weight.  None where they are not known: of what is not certified, of labels,
+        of networks with layers that are no dense ones, and of large ones.
     """
 
     status: Status
@@ -273,6 +279,7 @@ class Recovery(Result):
     held: Mapping[str, float] = field(default_factory=dict)
     classes: tuple[float, ...] = ()
     class_names: tuple[str, ...] = ()
+    standard_errors: list[tuple[FloatArray, FloatArray]] | None = None
 
     def __post_init__(self) -> None:
         """Have the network say, wherever it goes, whether it is certified."""

@@ -329,6 +329,20 @@ class Network:
             return Network(self.weights, [*self.biases[:-1], b], skip)
         return Network([W + V], [b])
 
+    def with_unit_rows(self) -> "Network":
+        """Return the same function, folded, with weight rows of norm 1 in every hidden layer.
+
+        What reads a neuron is multiplied by what its row and bias were divided by; rows of zeros
+        stay.
+        """
+        network = self.folded()
+        for i in range(network.n_hidden):
+            W, b = network.weights[i], network.biases[i]
+            sizes = np.linalg.norm(W, axis=1)
+            sizes = np.where(sizes > 0.0, sizes, 1.0)
+            network = network.with_layer(i, W / sizes[:, None], b / sizes, np.diag(sizes))
+        return network
+
     def readers(self, i: int) -> FloatArray:
         """Return all that reads hidden layer ``i``: the next weights, and ``V`` where it does.
 

@@ -1,0 +1,104 @@
+"""Standard errors of a certified network's weights, of all answers that the run has asked."""
+
+import logging
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from revelu.network import LayeredNetwork, Network
+from revelu.oracle import NoiseFloor, Oracle
+from revelu.recover.method import Layer
+from revelu.recover.refine.weight_errors import Asked, Reading, WeightErrors
+from revelu.recovery import Recovery, Status
+from revelu.tasks.units import reading
+from revelu.types import FloatArray
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How large a network's errors are computed, and of how many answers.
+
+    Attributes
+    ----------
+    most_weights : int
+        Their errors take a matrix of its square.
+    most_work : float
+        Multiplications of a step, answers times the square of the weights: about a second.  Of
+        more answers every other one is left out, and so on.
+    fewest : float
+        Answers a weight, or else no errors are given.
+    """
+
+    most_weights: int = 1500
+    most_work: float = 1e10
+    fewest: float = 1.5
+
+
+def with_standard_errors(
+    oracle: Oracle,
+    recovery: Recovery,
+    noise: NoiseFloor,
+    effort: Effort = Effort(),
+) -> Recovery:
+    """Return a recovery with standard errors of its network's weights, in the target's units.
+
+    Parameters
+    ----------
+    recovery : Recovery
+        In the coordinates of the oracle's domain; what is not certified is given back as it is.
+    noise : NoiseFloor
+        The law that the answers' errors follow.
+    """
+    network = recovery.network
+    if recovery.status is not Status.RECOVERED or network is None or recovery.classes:
+        return recovery
+    if isinstance(network, LayeredNetwork) or network.dim_in != oracle.dim_in:
+        return recovery
+    asked = _asked(oracle, network, noise, effort)
+    if asked is None:
+        return recovery
+    domain = oracle.domain
+    read = None if domain is None else Reading(*reading(domain), domain.is_held)
+    found = WeightErrors.of(network, asked)
+    log.info("answers err by %.2g of what their law foretells", found.scale)
+    layers = found.layers(network, read)
+    if oracle.link.contrast:
+        layers = [*layers[: network.n_hidden], *map(_with_zero, layers[network.n_hidden :])]
+    return replace(recovery, standard_errors=layers)
+
+
+def _asked(oracle: Oracle, network: Network, noise: NoiseFloor, effort: Effort) -> Asked | None:
+    """All that was answered, with its errors, or as much as there is time for."""
+    kept, p = oracle.kept.all(), network.n_parameters
+    if kept is None or p > effort.most_weights:
+        return None
+    X, answered = kept
+    link = noise.link
+    if noise.differs_by_answer:
+        floor = noise.of_answers
+        asked = Asked(X, answered, floor.sigma_at(X, answered), link)
+    else:
+        Y = link.inverse(answered)
+        asked = Asked(X, Y, _errors(noise, X, Y))
+    if asked.Y.shape[1] != (network.dim_out + (asked.link.contrast)):
+        return None
+    is_told = np.isfinite(np.hstack([asked.Y, asked.sigma])).all(axis=1)
+    asked = asked.take(np.asarray(is_told))
+    n = len(asked.X) * network.dim_out
+    every = int(np.ceil(n * p**2 / effort.most_work))
+    asked = asked.take(slice(None, None, max(every, 1)))
+    return asked if asked.Y.size >= effort.fewest * p else None
+
+
+def _errors(noise: NoiseFloor, X: FloatArray, Y: FloatArray) -> FloatArray:
+    """Standard errors of answers; of an output that is always 0, rounding in its unit."""
+    sigma = noise.sigma_at(X, Y)
+    return np.where(sigma > 0.0, sigma, np.finfo(np.float64).eps * noise.unit)
+
+
+def _with_zero(layer: Layer) -> Layer:
+    """Errors of the last layer, and those of an output that is 0 by agreement."""
+    W, b = layer
+    return np.vstack([W, np.zeros((1, W.shape[1]))]), np.append(b, 0.0)
