@@ -1,13 +1,21 @@
 """Standard errors of weights: what answers tell, held against the truth."""
 
+import json
+from functools import partial
+
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import revelu
+from revelu.cli.app import app
+from revelu.formats import load_arrays
 from revelu.network import align, zoo
+from revelu.numerics.digits import digits_of
 from revelu.numerics.information import Information
 from revelu.oracle import Domain, InFloat32, Noisy, Rounded, degrade
 from revelu.recover.refine.weight_errors import Asked, Reading, WeightErrors
+from revelu.recovery import told_errors
 
 
 def z_scores(recovery, truth):
@@ -88,11 +96,10 @@ def test_a_worse_estimate_has_larger_errors():
     truth = zoo.random_network([4, 5, 1], seed=5).with_unit_rows()
     moved = truth.like(truth.to_vector() + 1e-3 * rng.standard_normal(truth.n_parameters))
     found = WeightErrors.of(moved, asked_of(truth, 800, 1e-5, rng))
-    for (W, b), V, c in zip(found.layers(moved), truth.weights, truth.biases, strict=True):
-        away = moved.with_unit_rows()
-        i = [V is w for w in truth.weights].index(True)
-        assert np.all(np.abs(away.weights[i] - V) < 4.0 * W)
-        assert np.all(np.abs(away.biases[i] - c) < 4.0 * b)
+    away = moved.with_unit_rows()
+    for i, (W, b) in enumerate(found.layers(moved)):
+        assert np.all(np.abs(away.weights[i] - truth.weights[i]) < 4.0 * W)
+        assert np.all(np.abs(away.biases[i] - truth.biases[i]) < 4.0 * b)
 
 
 def test_what_nothing_shows_has_an_infinite_error():
@@ -171,3 +178,90 @@ def test_what_is_not_certified_has_none():
     recovery = revelu.extract(zoo.random_network([5, 4, 1], seed=1), budget=80, seed=1)
     assert recovery.status is not revelu.Status.RECOVERED
     assert recovery.standard_errors is None
+
+
+@pytest.fixture(scope="module")
+def recovered():
+    return revelu.extract(zoo.random_network([5, 4, 1], seed=1), budget=4000, seed=1)
+
+
+def test_an_archive_keeps_them(recovered, tmp_path):
+    path = tmp_path / "found.npz"
+    recovered.network.save(path, standard_errors=recovered.standard_errors)
+    assert revelu.load(path) == recovered.network
+    for kept, known in zip(load_arrays(path).errors, recovered.standard_errors, strict=True):
+        assert all(np.array_equal(a, b) for a, b in zip(kept, known, strict=True))
+    recovered.network.save(path)
+    assert load_arrays(path).errors is None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda named: named.update(weight_errors_0=named["weight_errors_0"][:, 1:]),
+        lambda named: named.update(bias_errors_1=np.array([np.nan])),
+        lambda named: named.update(bias_errors_1=np.array([-1.0])),
+        lambda named: named.pop("bias_errors_1"),
+        lambda named: named.update(bias_errors_7=np.zeros(1)),
+    ],
+)
+def test_an_archive_with_errors_of_another_network_is_refused(recovered, tmp_path, change):
+    path = tmp_path / "found.npz"
+    recovered.network.save(path, standard_errors=recovered.standard_errors)
+    with np.load(path) as archive:
+        named = dict(archive)
+    change(named)
+    np.savez(path, **named)
+    with pytest.raises(revelu.FormatError, match="standard errors"):
+        revelu.load(path)
+
+
+def test_an_account_has_them(recovered):
+    account = json.loads(json.dumps(recovered.to_dict()))
+    for told, (W, b) in zip(account["standard_errors"], recovered.standard_errors, strict=True):
+        assert np.allclose(told["weights"], W)
+        assert np.allclose(told["biases"], b)
+    assert [layer["numbers"] for layer in account["digits"]] == [24, 5]
+    assert all(8.0 < layer["half"] <= 16.0 for layer in account["digits"])
+    assert "digits" in str(recovered)
+
+
+def test_what_nothing_tells_is_null_in_an_account():
+    told = told_errors([(np.array([[np.inf, 0.5]]), np.array([0.1]))], [np.array([0.0, 1.0, 2.0])])
+    assert told["standard_errors"] == [{"weights": [[None, 0.5]], "biases": [0.1]}]
+    assert told["digits"][0]["untold"] == 1
+
+
+@pytest.mark.parametrize(
+    ("errors", "digits"), [(1e-5, 5.0), (10.0, 0.0), (np.inf, 0.0), (0.0, 16.0)]
+)
+def test_digits_are_those_beside_a_typical_number(errors, digits):
+    values = np.array([1.0, -1.0, 0.0]) * np.sqrt(1.5)
+    assert np.allclose(digits_of([values], [np.full(3, errors)]), digits)
+
+
+def test_a_file_is_inspected(recovered, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    recovered.network.save("found.npz", standard_errors=recovered.standard_errors)
+    recovered.network.save("found.onnx")
+    run = partial(CliRunner(env={"COLUMNS": "200"}).invoke, app)
+    told = run(["inspect", "found.npz", "--errors"])
+    assert told.exit_code == 0
+    lines = [line for line in told.stdout.splitlines() if line.startswith("layer")]
+    assert len(lines) == 5
+    assert all(line.count("±") == n for line, n in zip(lines, [6, 6, 6, 6, 5], strict=True))
+    account = json.loads(run(["inspect", "found.npz", "--json"]).stdout)
+    assert account["standard_errors"] == recovered.to_dict()["standard_errors"]
+    assert account["certified"] is True
+    without = run(["inspect", "found.onnx", "--errors"])
+    assert without.exit_code == 0
+    assert "keeps none" in without.stdout
+    assert run(["inspect", "nothing.npz"]).exit_code == 2
+
+
+def test_an_extraction_writes_them(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    zoo.random_network([4, 3, 1], seed=2).save("truth.npz")
+    done = CliRunner().invoke(app, ["extract", "truth.npz", "-o", "found.npz"])
+    assert done.exit_code == 0
+    assert len(load_arrays(tmp_path / "found.npz").errors) == 2

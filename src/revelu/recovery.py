@@ -1,6 +1,6 @@
 """What a recovery returns: a status, a network, a certificate, a ledger."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, asdict, dataclass, field
 from os import PathLike
 from pathlib import Path
@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from revelu.formats.npz import write_archive
 from revelu.network import Network
 from revelu.network.span import Span
+from revelu.numerics.digits import digits_by_layer, digits_in_words, digits_of
 from revelu.numerics.links import NONE, Link
 from revelu.oracle import Ledger
 from revelu.shown import SCHEMA, Shown, plain
@@ -293,6 +294,22 @@ class Recovery(Result):
         """Whether the target answers probabilities; ``network`` then gives logits."""
         return self.link.name == "softmax"
 
+    @property
+    def digits(self) -> list[FloatArray] | None:
+        """Decimal digits of each layer's weights and biases, in one row; None without errors.
+
+        A number has as many as its error is smaller than what is typical of its layer.
+        """
+        if self.standard_errors is None or self.network is None:
+            return None
+        return digits_by_array(self.network, self.standard_errors)
+
+    @property
+    def digits_in_words(self) -> str:
+        """How many digits the weights have; empty where that is not known, or there are none."""
+        known = self.digits or []
+        return digits_in_words(known) if any(len(found) for found in known) else ""
+
     def subject(self) -> list[str]:
         """Its widths."""
         return [] if self.network is None else ["-".join(map(str, self.network.architecture))]
@@ -309,7 +326,28 @@ class Recovery(Result):
             "held": dict(self.held),
             "classes": list(self.class_names or self.classes),
             "answers": self.answers,
+            **told_errors(self.standard_errors, self.digits),
         }
+
+
+def digits_by_array(
+    network: Network, errors: Sequence[tuple[FloatArray, FloatArray]]
+) -> list[FloatArray]:
+    """Return decimal digits of each layer's weights and biases, and of a skip's, in one row."""
+    network = network.with_unit_rows()
+    skip = [] if network.skip is None else [network.skip]
+    layers = [*zip(network.weights, network.biases, strict=True), *skip]
+    return [digits_of(values, e) for values, e in zip(layers, errors, strict=True)]
+
+
+def told_errors(
+    errors: Sequence[tuple[FloatArray, FloatArray]] | None, digits: Sequence[FloatArray] | None
+) -> dict[str, Any]:
+    """Return what an account says of weights' errors: null where they are infinite."""
+    if errors is None or digits is None:
+        return {"digits": None, "standard_errors": None}
+    told = [{"weights": plain(W), "biases": plain(b)} for W, b in errors]
+    return {"digits": digits_by_layer(digits), "standard_errors": told}
 
 
 @dataclass(frozen=True, repr=False)

@@ -466,13 +466,22 @@ class Network:
         note = "<p><b>not certified</b></p>" if self.certified is False else ""
         return f"{note}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
-    def save(self, path: str | PathLike[str], dtype: DTypeLike = np.float64) -> None:
+    def save(
+        self,
+        path: str | PathLike[str],
+        dtype: DTypeLike = np.float64,
+        *,
+        standard_errors: Sequence[tuple[FloatArray, FloatArray]] | None = None,
+    ) -> None:
         """Write the network to a file; the suffix decides the format.
 
         Parameters
         ----------
         path : path ending in ``.onnx``, ``.npz``, ``.safetensors`` or ``.pt``
         dtype : float64 (default) or float32
+        standard_errors : sequence of (ndarray, ndarray), optional
+            As :attr:`revelu.Recovery.standard_errors` has them; an ``.npz`` keeps them, and
+            ``revelu inspect --errors`` shows them.
 
         Raises
         ------
@@ -481,7 +490,8 @@ class Network:
             or too small for a number.
         """
         layers = list(self.weights), list(self.biases), self.skip
-        save_arrays(Path(path), *layers, dtype, certified=self.certified)
+        errors = None if standard_errors is None else list(standard_errors)
+        save_arrays(Path(path), *layers, dtype, certified=self.certified, errors=errors)
 
 
 def load(path: str | PathLike[str]) -> Network:
@@ -510,7 +520,7 @@ def load(path: str | PathLike[str]) -> Network:
             raise FormatError(f"{path}: {error}") from None
     arrays = load_arrays(Path(path))
     try:
-        return Network(*arrays)
+        return Network(arrays.weights, arrays.biases, arrays.skip, arrays.certified)
     except InputError as error:
         raise FormatError(f"{path}: {error}") from None
 
