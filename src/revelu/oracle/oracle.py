@@ -497,7 +497,7 @@ class Oracle:
         Y = nearest_float32(Y) if self.takes_float32 else Y
         self.extremes.add(X, Y)
         if queries is not None:
-            self.kept.add(queries, Y)
+            self.kept.add(queries, Y, is_check=self._phase == "verify")
         return self.as_taken(Y)
 
     def as_taken(self, Y: FloatArray) -> FloatArray:

@@ -66,6 +66,11 @@ class Asked:
         off = (left / typical).max(axis=1, initial=0.0)
         return replace(self, sigma=self.sigma * np.hypot(1.0, off / SIGMAS)[:, None])
 
+    def weighs_as(self, other: "Asked", rtol: float = 0.2, few: float = 0.01) -> bool:
+        """Whether all but a few answers have about the same errors."""
+        apart = np.abs(self.sigma / other.sigma - 1.0).max(axis=1, initial=0.0) > rtol
+        return bool(apart.mean() <= few)
+
     def derivative(self, at: Arrays) -> FloatArray:
         """Of the answers over their errors, outputs counted, by all parameters, (n k, p)."""
         if self.link.name == "none" and not self.link.clips:
@@ -100,6 +105,7 @@ class WeightErrors:
     ----------
     network : Network
         That explains the answers best, with unit rows.
+    unknowns : Unknowns
     information : Information
         Of its unknowns: each layer's weights, hidden rows across themselves, then the biases, then
         a skip's weights.
@@ -108,6 +114,7 @@ class WeightErrors:
     """
 
     network: Network
+    unknowns: "Unknowns"
     information: Information
     scale: float
 
@@ -122,20 +129,28 @@ class WeightErrors:
         max_steps : int
             Of Gauss and Newton.
         small : float
-            Standard errors that a last step may move a weight by.
+            Standard errors that what is left may move a weight by, in the root mean square.
         """
         network = network.with_unit_rows()
+        # Before the first step the network's own errors make answers stand out.
+        weighed, across = asked, Unknowns(network)
+        information = across.information(weighed)
         for _ in range(max_steps):
-            weighed, across = asked.weighed(network), _Across(network)
-            information = Information.of(across.blocks(weighed), across.n_unknowns)
             moved = network.like(network.to_vector() + across.change(information))
-            before, after = (_cost(n, weighed) for n in (network, moved))
-            if not after < before:
+            if not _cost(moved, weighed) < _cost(network, weighed):
                 break
-            network = moved.with_unit_rows()
+            network = moved
+            if not weighed.weighs_as(again := asked.weighed(network)):
+                weighed, across = again, Unknowns(network)
+                information = across.information(weighed)
+                continue
+            # The derivative is as good as it was: its decomposition goes on (a chord).
+            across = across.at_network(network)
+            information = information.solved(across.gradient(weighed))
             if information.size <= small:
                 break
-        return cls(network, information, _scale(network, asked.weighed(network), information))
+        scale = _scale(network, asked.weighed(network), information)
+        return cls(network, across, information, scale)
 
     def layers(self, network: Network, reading: Reading | None = None) -> list[Layer]:
         """Return the standard errors of a network, shaped as its layers; a skip's come last.
@@ -151,8 +166,8 @@ class WeightErrors:
             What it reads; its rows then have norm 1 in inputs.
         """
         information = self.information
-        unknowns = np.column_stack([information.moves, information.solution])
-        weights, biases = _Across(self.network).moves(unknowns)
+        moves = np.column_stack([information.moves, information.solution])
+        weights, biases = self.unknowns.moves(moves)
         fitted, network = self.network, network.with_unit_rows()
         if reading is not None:
             fitted, weights, biases = _in_inputs(fitted, weights, biases, reading)
@@ -194,19 +209,26 @@ def _scale(
     n_prior : float
         Answers that the law is worth, where few are left over.
     """
-    n = weighed.Y.size - information.root.shape[1]
+    n = weighed.Y.size - information.rank
     if n <= 0:
         return 1.0
     return float(np.sqrt((_cost(network, weighed) + n_prior) / (n + n_prior)))
 
 
-class _Across:
-    """Unknowns of a network with unit rows, and the derivative of its answers by them."""
+class Unknowns:
+    """Unknowns of a network with unit rows, and the derivative of its answers by them.
 
-    def __init__(self, network: Network) -> None:
+    Parameters
+    ----------
+    network : Network
+    mirrors : list of ndarray, shape (k, d), optional
+        Of rows that are nearly its own, hidden layer by hidden layer.
+    """
+
+    def __init__(self, network: Network, mirrors: list[FloatArray] | None = None) -> None:
         self.network = network
         self.at = Arrays.of(network)
-        self.mirrors = [_mirrors(W) for W in network.weights[:-1]]
+        self.mirrors = mirrors or [_mirrors(W) for W in network.weights[:-1]]
         hidden = [np.ones(W.shape, dtype=bool) for W in network.weights[:-1]]
         for is_free in hidden:
             is_free[:, :1] = False
@@ -217,6 +239,17 @@ class _Across:
             rest += [np.ones(V.shape, dtype=bool), np.zeros(c.shape, dtype=bool)]
         self.is_free = np.concatenate([part.ravel() for part in (*hidden, *rest)])
         self.n_unknowns = int(self.is_free.sum())
+
+    def at_network(self, network: Network) -> "Unknowns":
+        """The same unknowns of a network nearby."""
+        return Unknowns(network, self.mirrors)
+
+    def gradient(self, asked: Asked) -> FloatArray:
+        """The derivative of the answers, transposed, times what the network leaves of them."""
+        g = np.zeros(self.n_unknowns)
+        for block in self.blocks(asked):
+            g += block[:, :-1].T @ block[:, -1]
+        return g
 
     def blocks(self, asked: Asked, most_numbers: int = 2**22) -> Iterator[FloatArray]:
         """Derivatives of the answers over their errors, shape (n, p), some at a time."""
@@ -234,6 +267,18 @@ class _Across:
                     len(J), mirrors.size
                 )
             yield np.column_stack([J[:, self.is_free], part.residual(self.network).ravel()])
+
+    def information(self, asked: Asked, most_precise: int = 200) -> Information:
+        """What answers tell.
+
+        Parameters
+        ----------
+        most_precise : int
+            Unknowns of which a decomposition that squares nothing is quick.
+        """
+        p = self.n_unknowns
+        quick = Information.of_products(self.blocks(asked), p) if p > most_precise else None
+        return quick or Information.of(self.blocks(asked), p)
 
     def change(self, information: Information) -> FloatArray:
         """Of all parameters, by the solution."""

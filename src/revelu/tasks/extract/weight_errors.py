@@ -11,7 +11,7 @@ from revelu.recover.method import Layer
 from revelu.recover.refine.weight_errors import Asked, Reading, WeightErrors
 from revelu.recovery import Recovery, Status
 from revelu.tasks.units import reading
-from revelu.types import FloatArray
+from revelu.types import BoolArray, FloatArray, IntArray
 
 log = logging.getLogger(__name__)
 
@@ -23,17 +23,36 @@ class Effort:
     Attributes
     ----------
     most_weights : int
-        Their errors take a matrix of its square.
-    most_work : float
-        Multiplications of a step, answers times the square of the weights: about a second.  Of
-        more answers every other one is left out, and so on.
+        Their errors take matrices of its square, 50 MiB each.
+    quick : float
+        Multiplications that are no matter, a tenth of a second: answers times the weights' square.
+    each : float
+        Answers a weight, each output counted, that are used where more are not quick: what the
+        certificate has asked is left out evenly, and of the search's own answers what is over
+    most_own : float
+        times as many.
     fewest : float
         Answers a weight, or else no errors are given.
     """
 
-    most_weights: int = 1500
-    most_work: float = 1e10
+    most_weights: int = 2500
+    quick: float = 1e9
+    each: float = 3.0
+    most_own: float = 8.0
     fewest: float = 1.5
+
+    def rows(self, p: int, k: int, is_check: BoolArray) -> IntArray:
+        """Return which answers of ``k`` outputs are used for ``p`` weights."""
+        most = int(max(self.each * p, self.quick / p**2) / k) + 1
+        own = _evenly(np.flatnonzero(~is_check), int(self.most_own * most))
+        checks = _evenly(np.flatnonzero(is_check), most)
+        return np.union1d(own, checks)
+
+
+def _evenly(rows: IntArray, most: int) -> IntArray:
+    """As many of some rows, evenly."""
+    n = min(len(rows), most)
+    return rows[np.linspace(0, len(rows) - 1, n).astype(np.intp)] if n else rows[:0]
 
 
 def with_standard_errors(
@@ -74,7 +93,9 @@ def _asked(oracle: Oracle, network: Network, noise: NoiseFloor, effort: Effort) 
     kept, p = oracle.kept.all(), network.n_parameters
     if kept is None or p > effort.most_weights:
         return None
-    X, answered = kept
+    X, answered, is_check = kept
+    rows = effort.rows(p, network.dim_out, is_check)
+    X, answered = X[rows], answered[rows]
     link = noise.link
     if noise.differs_by_answer:
         floor = noise.of_answers
@@ -86,9 +107,6 @@ def _asked(oracle: Oracle, network: Network, noise: NoiseFloor, effort: Effort) 
         return None
     is_told = np.isfinite(np.hstack([asked.Y, asked.sigma])).all(axis=1)
     asked = asked.take(np.asarray(is_told))
-    n = len(asked.X) * network.dim_out
-    every = int(np.ceil(n * p**2 / effort.most_work))
-    asked = asked.take(slice(None, None, max(every, 1)))
     return asked if asked.Y.size >= effort.fewest * p else None
 
 
