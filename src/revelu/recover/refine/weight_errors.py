@@ -40,12 +40,15 @@ class Asked:
     sigma : ndarray, shape (n, k)
     link : Link
         What a network's outputs go through before they are compared.
+    common : float
+        Share of an error that all answers may have in common: many do not make it smaller.
     """
 
     X: FloatArray
     Y: FloatArray
     sigma: FloatArray
     link: Link = NONE
+    common: float = 0.0
 
     def residual(self, network: Network) -> FloatArray:
         """Return what a network leaves of the answers, over their errors, shape (n, k)."""
@@ -55,16 +58,26 @@ class Asked:
         """Some of them."""
         return replace(self, X=self.X[rows], Y=self.Y[rows], sigma=self.sigma[rows])
 
-    def weighed(self, network: Network) -> "Asked":
-        """The same, where answers that a network is far off count by less, as of Cauchy's errors.
+    def off(self, network: Network) -> FloatArray:
+        """How far a row's answers are off at most, beside what half of all are off by, (n,).
 
-        Few inputs show a neuron that is missing, most of them far out.  Off is what is so beside
-        the median of what the network leaves, for the law of the errors may be off itself.
+        Not beside their errors alone, for the law of these may be off itself.
         """
         left = np.abs(self.residual(network))
         typical = np.maximum(np.median(left, axis=0) / ndtri(0.75), 1.0)
-        off = (left / typical).max(axis=1, initial=0.0)
-        return replace(self, sigma=self.sigma * np.hypot(1.0, off / SIGMAS)[:, None])
+        return np.asarray((left / typical).max(axis=1, initial=0.0))
+
+    def weighed(self, network: Network) -> "Asked":
+        """The same, where answers that a network is far off count by less, as of Cauchy's errors.
+
+        Few inputs show a neuron that is missing, most of them far out.
+        """
+        inflated = np.hypot(1.0, self.off(network) / SIGMAS)
+        return replace(self, sigma=self.sigma * inflated[:, None])
+
+    def explained(self, network: Network) -> "Asked":
+        """Those that a network explains: what only others show, it does not know."""
+        return self.take(self.off(network) <= SIGMAS)
 
     def weighs_as(self, other: "Asked", rtol: float = 0.2, few: float = 0.01) -> bool:
         """Whether all but a few answers have about the same errors."""
@@ -106,6 +119,7 @@ class WeightErrors:
     network : Network
         That explains the answers best, with unit rows.
     unknowns : Unknowns
+        Told by the answers that it explains, and by those alone.
     information : Information
         Of its unknowns: each layer's weights, hidden rows across themselves, then the biases, then
         a skip's weights.
@@ -149,8 +163,11 @@ class WeightErrors:
             information = information.solved(across.gradient(weighed))
             if information.size <= small:
                 break
-        scale = _scale(network, asked.weighed(network), information)
-        return cls(network, across, information, scale)
+        explained = asked.explained(network)
+        if len(explained.X) < len(asked.X):
+            across = Unknowns(network)
+            information = across.information(explained)
+        return cls(network, across, information, _scale(network, explained, information))
 
     def layers(self, network: Network, reading: Reading | None = None) -> list[Layer]:
         """Return the standard errors of a network, shaped as its layers; a skip's come last.
@@ -200,19 +217,22 @@ def _cost(network: Network, asked: Asked) -> float:
 
 
 def _scale(
-    network: Network, weighed: Asked, information: Information, n_prior: float = 10.0
+    network: Network, explained: Asked, information: Information, n_prior: float = 10.0
 ) -> float:
-    """What answers are off by over what their law foretells: 1 where it is right.
+    """What answers are off by over what their law foretells, and what they have in common.
+
+    1 where the law is right and nothing is in common: an error that is the same in n answers is not
+    divided by the root of n.
 
     Parameters
     ----------
     n_prior : float
         Answers that the law is worth, where few are left over.
     """
-    n = weighed.Y.size - information.rank
-    if n <= 0:
-        return 1.0
-    return float(np.sqrt((_cost(network, weighed) + n_prior) / (n + n_prior)))
+    n = max(explained.Y.size - information.rank, 0)
+    left = _cost(network, explained) if n else 0.0
+    off = np.sqrt((left + n_prior) / (n + n_prior))
+    return float(off * np.hypot(1.0, explained.common * np.sqrt(explained.Y.size)))
 
 
 class Unknowns:

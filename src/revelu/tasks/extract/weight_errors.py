@@ -33,6 +33,10 @@ class Effort:
         times as many.
     fewest : float
         Answers a weight, or else no errors are given.
+    common : float
+        Share of an answer's error that others may have, too, where it is made by the target's
+        own arithmetic: sums of one size are rounded alike.  Up to so much was seen of networks
+        of two layers; what is rounded to a grid, or noise, has nothing in common.
     """
 
     most_weights: int = 2500
@@ -40,6 +44,7 @@ class Effort:
     each: float = 3.0
     most_own: float = 8.0
     fewest: float = 1.5
+    common: float = 0.03
 
     def rows(self, p: int, k: int, is_check: BoolArray) -> IntArray:
         """Return which answers of ``k`` outputs are used for ``p`` weights."""
@@ -105,6 +110,8 @@ def _asked(oracle: Oracle, network: Network, noise: NoiseFloor, effort: Effort) 
         asked = Asked(X, Y, _errors(noise, X, Y))
     if asked.Y.shape[1] != (network.dim_out + (asked.link.contrast)):
         return None
+    if noise.grid is None and noise.is_deterministic:
+        asked = replace(asked, common=effort.common)
     is_told = np.isfinite(np.hstack([asked.Y, asked.sigma])).all(axis=1)
     asked = asked.take(np.asarray(is_told))
     return asked if asked.Y.size >= effort.fewest * p else None
