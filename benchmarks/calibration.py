@@ -248,7 +248,7 @@ def of_weights(recovery: revelu.Recovery, truth: Network) -> FloatArray | None:
     return np.concatenate(z)
 
 
-def line(law: str, name: str, n: int, first_seed: int) -> list[str]:
+def line(law: str, name: str, n: int, first_seed: int, *, recovers: bool) -> list[str]:
     """One line of the table."""
     found = Found()
     for seed in range(first_seed, first_seed + n):
@@ -256,7 +256,7 @@ def line(law: str, name: str, n: int, first_seed: int) -> list[str]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:
-                measure(law, network, seed, found)
+                measure(law, network, seed, found, recovers=recovers)
             except ReveluError as error:
                 print(f"{law}, {name}, {seed}: {error}", flush=True)
     return [law, name, *found.cells()]
@@ -269,6 +269,7 @@ def main() -> None:
     options.add_argument("--networks", type=int, default=4, help="a line")
     options.add_argument("--law", default="", help="only laws whose name has this")
     options.add_argument("--shape", default="", help="only networks whose name has this")
+    options.add_argument("--probes", action="store_true", help="without recovering any network")
     options.add_argument("--first-seed", type=int, default=FIRST_SEED)
     options.add_argument("--write", action="store_true", help="keep it on its page")
     given = options.parse_args()
@@ -278,7 +279,8 @@ def main() -> None:
         for name in NETWORKS:
             n = 1 if given.quick else given.networks
             if given.law in law and given.shape in name:
-                lines.append(f"| {' | '.join(line(law, name, n, seed))} |")
+                cells = line(law, name, n, seed, recovers=not given.probes)
+                lines.append(f"| {' | '.join(cells)} |")
                 print(lines[-1], flush=True)
             seed += n
     versions = f"Python {platform.python_version()}, NumPy {np.__version__}"
