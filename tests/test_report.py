@@ -132,7 +132,7 @@ def test_every_command_writes_a_page(invoke, tmp_path, name):
         assert ("h2", "Ledger") in found.headings
         assert f"{account['queries']:,}" in text
         assert sum(account["by_phase"].values()) == account["queries"]
-    drawn = {"line", "comparison", "singular_values", "images"} & set(account["figures"])
+    drawn = {"line", "comparison", "singular_values", "images", "digits"} & set(account["figures"])
     assert len(found.named("figure")) == len(drawn)
     assert len([tag for tag, _ in found.tags if tag == "svg"]) == len(drawn)
 

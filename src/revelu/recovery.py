@@ -1,6 +1,6 @@
 """What a recovery returns: a status, a network, a certificate, a ledger."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, asdict, dataclass, field
 from os import PathLike
 from pathlib import Path
@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from revelu.formats.npz import write_archive
 from revelu.network import Network
 from revelu.network.span import Span
+from revelu.numerics.digits import digits_by_layer, digits_in_words, digits_of
 from revelu.numerics.links import NONE, Link
 from revelu.oracle import Ledger
 from revelu.shown import SCHEMA, Shown, plain
@@ -262,6 +263,12 @@ class Recovery(Result):
         that is not positive and one that is do.
     class_names : tuple of str
         Their names, where the target answers names.
+    standard_errors : list of (ndarray, ndarray) or None
+        Of weights ``(k, d)`` and biases ``(k,)`` of each layer of
+        ``network.with_unit_rows()``, where hidden rows have Euclidean norm 1 and their outgoing
+        weights take the scale; those of a skip come last, where there is one.  Infinite where no
+        answer tells a weight.  None where they are not known: of what is not certified, of labels,
+        of networks with layers that are no dense ones, and of large ones.
     """
 
     status: Status
@@ -274,6 +281,7 @@ class Recovery(Result):
     held: Mapping[str, float] = field(default_factory=dict)
     classes: tuple[float, ...] = ()
     class_names: tuple[str, ...] = ()
+    standard_errors: list[tuple[FloatArray, FloatArray]] | None = None
 
     def __post_init__(self) -> None:
         """Have the network say, wherever it goes, whether it is certified."""
@@ -286,6 +294,22 @@ class Recovery(Result):
     def is_classifier(self) -> bool:
         """Whether the target answers probabilities; ``network`` then gives logits."""
         return self.link.name == "softmax"
+
+    @property
+    def digits(self) -> list[FloatArray] | None:
+        """Decimal digits of each layer's weights and biases, in one row; None without errors.
+
+        A number has as many as its error is smaller than what is typical of its layer.
+        """
+        if self.standard_errors is None or self.network is None:
+            return None
+        return digits_by_array(self.network, self.standard_errors)
+
+    @property
+    def digits_in_words(self) -> str:
+        """How many digits the weights have; empty where that is not known, or there are none."""
+        known = self.digits or []
+        return digits_in_words(known) if any(len(found) for found in known) else ""
 
     def subject(self) -> list[str]:
         """Its widths."""
@@ -303,7 +327,28 @@ class Recovery(Result):
             "held": dict(self.held),
             "classes": list(self.class_names or self.classes),
             "answers": self.answers,
+            **told_errors(self.standard_errors, self.digits),
         }
+
+
+def digits_by_array(
+    network: Network, errors: Sequence[tuple[FloatArray, FloatArray]]
+) -> list[FloatArray]:
+    """Return decimal digits of each layer's weights and biases, and of a skip's, in one row."""
+    network = network.with_unit_rows()
+    skip = [] if network.skip is None else [network.skip]
+    layers = [*zip(network.weights, network.biases, strict=True), *skip]
+    return [digits_of(values, e) for values, e in zip(layers, errors, strict=True)]
+
+
+def told_errors(
+    errors: Sequence[tuple[FloatArray, FloatArray]] | None, digits: Sequence[FloatArray] | None
+) -> dict[str, Any]:
+    """Return what an account says of weights' errors: null where they are infinite."""
+    if errors is None or digits is None:
+        return {"digits": None, "standard_errors": None}
+    told = [{"weights": plain(W), "biases": plain(b)} for W, b in errors]
+    return {"digits": digits_by_layer(digits), "standard_errors": told}
 
 
 @dataclass(frozen=True, repr=False)

@@ -17,6 +17,7 @@ from revelu.cli.diagnose import diagnose
 from revelu.cli.exit_codes import ExitCode
 from revelu.cli.extract import extract
 from revelu.cli.failures import refuse, standard_output
+from revelu.cli.inspection import inspect
 from revelu.cli.journal import journal
 from revelu.cli.learn import learn
 from revelu.cli.methods import methods
@@ -78,7 +79,7 @@ app = typer.Typer(
 for group, works in {
     "Recover": (extract, learn, span, obfuscate),
     "Judge": (audit, diagnose, verify, compare),
-    "Look around": (demos, methods, probe, serve, bench),
+    "Look around": (inspect, demos, methods, probe, serve, bench),
 }.items():
     for work in works:
         app.command(rich_help_panel=group)(work)

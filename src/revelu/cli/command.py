@@ -599,5 +599,7 @@ class Asking(Command):
             return result
         from revelu.tasks.report_data import ReportData
 
-        self.figures = ReportData().of_target(oracle, network, self.seed)
+        data = ReportData()
+        of_digits = data.of_digits(getattr(result, "digits", None))
+        self.figures = {**data.of_target(oracle, network, self.seed), **of_digits}
         return replace(result, ledger=oracle.ledger())

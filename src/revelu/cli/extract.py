@@ -105,7 +105,7 @@ def extract(
     if recovery.network is not None:
         # A classifier's softmax is written as ever; other heads where they are asked for.
         written = recovery.link if head or like_input or recovery.is_classifier else None
-        save = save_network(recovery.network, written, frame)
+        save = save_network(recovery.network, written, frame, recovery.standard_errors)
         certified = bool(recovery.network.certified)
         asking.write(outputs, save, certified=certified, force=force)
         if asking.written and not certified:

@@ -10,10 +10,14 @@ if TYPE_CHECKING:
     from revelu.formats import Frame
     from revelu.network import Network
     from revelu.numerics.links import Link
+    from revelu.types import FloatArray
 
 
 def save_network(
-    network: "Network", head: "Link | None" = None, frame: "Frame | None" = None
+    network: "Network",
+    head: "Link | None" = None,
+    frame: "Frame | None" = None,
+    errors: "list[tuple[FloatArray, FloatArray]] | None" = None,
 ) -> Callable[[Path], None]:
     """Return what writes a network; its head goes with it where a file has one.
 
@@ -23,6 +27,8 @@ def save_network(
         What stands between the network and its target's answers.
     frame : Frame, optional
         Names, shapes and types that an ONNX file is to have.
+    errors : list of (ndarray, ndarray), optional
+        Standard errors, which an .npz keeps.
     """
 
     def save(path: Path) -> None:
@@ -40,8 +46,10 @@ def save_network(
             formats.save_arrays(
                 path, weights, biases, network.skip, dtype, head or NONE, frame, certified
             )
-        else:
+        elif errors is None:
             network.save(path)
+        else:
+            network.save(path, standard_errors=errors)
 
     return save
 

@@ -73,6 +73,7 @@ def save_arrays(
     head: Link = NONE,
     frame: Frame | None = None,
     certified: bool | None = None,
+    errors: list[tuple[np.ndarray, np.ndarray]] | None = None,
 ) -> None:
     """Write the arrays of a network; the file appears whole or not at all.
 
@@ -87,6 +88,9 @@ def save_arrays(
         Names, shapes and types of input and output, where the format has them; others refuse.
     certified : bool, optional
         Whether fresh queries have vouched for the network, which the file then says.
+    errors : list of (ndarray, ndarray), optional
+        Standard errors of weights and biases, which an ``.npz`` keeps; other formats have no place
+        for them.
 
     Raises
     ------
@@ -100,7 +104,7 @@ def save_arrays(
     if any((np.abs(a) > largest).any() for a in (*weights, *biases, *(skip or ()))):
         raise FormatError(f"{path}: a number is too large for {kind}")
     check_writable(path)
-    arrays = Arrays(weights, biases, skip, certified)
+    arrays = Arrays(weights, biases, skip, certified, errors)
     if frame is None:
         module.dump(path, arrays, kind, head)
     elif path.suffix.lower() == ".onnx":

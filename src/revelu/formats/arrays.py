@@ -17,12 +17,17 @@ MAX_BYTES = 4 * 2**30
 
 
 class Arrays(NamedTuple):
-    """Weights, biases and the affine skip of a network, and whether it is certified."""
+    """Weights, biases and the affine skip of a network, and whether it is certified.
+
+    ``errors`` are standard errors of weights and biases, layer by layer and of a skip, of the
+    network whose hidden rows have norm 1; None where a file has none.
+    """
 
     weights: list[np.ndarray]
     biases: list[np.ndarray]
     skip: tuple[np.ndarray, np.ndarray] | None
     certified: bool | None = None
+    errors: list[tuple[np.ndarray, np.ndarray]] | None = None
 
 
 @contextmanager

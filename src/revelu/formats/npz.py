@@ -1,4 +1,8 @@
-"""NumPy archives: ``weights_0``, ``biases_0``, …, ``skip_V``, ``skip_c``, ``schema``."""
+"""NumPy archives: ``weights_0``, ``biases_0``, …, ``skip_V``, ``skip_c``, ``schema``.
+
+Where standard errors are known, they are ``weight_errors_0``, ``bias_errors_0``, …, those of a skip
+last: of the network whose hidden rows have norm 1, infinite where nothing tells a weight.
+"""
 
 import io
 import zipfile
@@ -13,11 +17,15 @@ from revelu.formats.names import SCHEMA, Names, check_schema
 from revelu.numerics.links import Link
 
 _NAMES = Names("weights_{}", "biases_{}", ("skip_V", "skip_c"))
+_ERRORS = ("weight_errors_{}", "bias_errors_{}")
 
 
 def dump(path: Path, arrays: Arrays, dtype: np.dtype, head: Link) -> None:
     """Write an archive."""
-    write_archive(path, _NAMES.to_named(path, arrays, dtype, head))
+    named = _NAMES.to_named(path, arrays, dtype, head)
+    for i, pair in enumerate(arrays.errors or ()):
+        named |= {name.format(i): values for name, values in zip(_ERRORS, pair, strict=True)}
+    write_archive(path, named)
 
 
 def write_archive(path: Path, named: Mapping[str, np.ndarray]) -> None:
@@ -29,7 +37,28 @@ def write_archive(path: Path, named: Mapping[str, np.ndarray]) -> None:
 
 def load(path: Path) -> Arrays:
     """Read an archive, never unpickling anything."""
-    return _NAMES.from_named(path, read_archive(path))
+    named = read_archive(path)
+    found = {name: named.pop(name) for name in list(named) if "_errors_" in name}
+    arrays = _NAMES.from_named(path, named)
+    return arrays._replace(errors=_errors(path, arrays, found)) if found else arrays
+
+
+def _errors(
+    path: Path, arrays: Arrays, found: Mapping[str, np.ndarray]
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Standard errors by layer, shaped as the arrays."""
+    layers = [*zip(arrays.weights, arrays.biases, strict=True)]
+    layers += [] if arrays.skip is None else [arrays.skip]
+    shapes = {
+        name.format(i): array.shape
+        for i, layer in enumerate(layers)
+        for name, array in zip(_ERRORS, layer, strict=True)
+    }
+    given = {name: array.shape for name, array in found.items()}
+    if given != shapes or any((np.isnan(a) | (a < 0.0)).any() for a in found.values()):
+        raise FormatError(f"{path}: standard errors are not those of its network")
+    weights, biases = _ERRORS
+    return [(found[weights.format(i)], found[biases.format(i)]) for i in range(len(layers))]
 
 
 def read_archive(

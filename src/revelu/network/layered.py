@@ -275,6 +275,7 @@ class LayeredNetwork(Network):
         *,
         head: Link = NONE,
         frame: Frame | None = None,
+        standard_errors: Sequence[tuple[FloatArray, FloatArray]] | None = None,
     ) -> None:
         """Write the network to a file; the suffix decides the format.
 
@@ -288,12 +289,15 @@ class LayeredNetwork(Network):
             End in what it undoes, in ONNX.
         frame : Frame, optional
             Names, shapes and types of input and output, in ONNX.
+        standard_errors : sequence of (ndarray, ndarray), optional
+            Not kept: those of layers that are not all dense are not known.
 
         Raises
         ------
         FormatError
             If the file cannot be written.
         """
+        del standard_errors
         if Path(path).suffix.lower() != ".onnx":
             self.to_dense().save(path, np.float64 if dtype is None else dtype)
             return

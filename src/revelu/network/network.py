@@ -329,6 +329,20 @@ class Network:
             return Network(self.weights, [*self.biases[:-1], b], skip)
         return Network([W + V], [b])
 
+    def with_unit_rows(self) -> "Network":
+        """Return the same function, folded, with weight rows of norm 1 in every hidden layer.
+
+        What reads a neuron is multiplied by what its row and bias were divided by; rows of zeros
+        stay.
+        """
+        network = self.folded()
+        for i in range(network.n_hidden):
+            W, b = network.weights[i], network.biases[i]
+            sizes = np.linalg.norm(W, axis=1)
+            sizes = np.where(sizes > 0.0, sizes, 1.0)
+            network = network.with_layer(i, W / sizes[:, None], b / sizes, np.diag(sizes))
+        return network
+
     def readers(self, i: int) -> FloatArray:
         """Return all that reads hidden layer ``i``: the next weights, and ``V`` where it does.
 
@@ -452,13 +466,22 @@ class Network:
         note = "<p><b>not certified</b></p>" if self.certified is False else ""
         return f"{note}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
-    def save(self, path: str | PathLike[str], dtype: DTypeLike = np.float64) -> None:
+    def save(
+        self,
+        path: str | PathLike[str],
+        dtype: DTypeLike = np.float64,
+        *,
+        standard_errors: Sequence[tuple[FloatArray, FloatArray]] | None = None,
+    ) -> None:
         """Write the network to a file; the suffix decides the format.
 
         Parameters
         ----------
         path : path ending in ``.onnx``, ``.npz``, ``.safetensors`` or ``.pt``
         dtype : float64 (default) or float32
+        standard_errors : sequence of (ndarray, ndarray), optional
+            As :attr:`revelu.Recovery.standard_errors` has them; an ``.npz`` keeps them, and
+            ``revelu inspect --errors`` shows them.
 
         Raises
         ------
@@ -467,7 +490,8 @@ class Network:
             or too small for a number.
         """
         layers = list(self.weights), list(self.biases), self.skip
-        save_arrays(Path(path), *layers, dtype, certified=self.certified)
+        errors = None if standard_errors is None else list(standard_errors)
+        save_arrays(Path(path), *layers, dtype, certified=self.certified, errors=errors)
 
 
 def load(path: str | PathLike[str]) -> Network:
@@ -496,7 +520,7 @@ def load(path: str | PathLike[str]) -> Network:
             raise FormatError(f"{path}: {error}") from None
     arrays = load_arrays(Path(path))
     try:
-        return Network(*arrays)
+        return Network(arrays.weights, arrays.biases, arrays.skip, arrays.certified)
     except InputError as error:
         raise FormatError(f"{path}: {error}") from None
 

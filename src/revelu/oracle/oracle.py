@@ -27,6 +27,7 @@ from revelu.oracle.checks import checked_answer, checked_inputs
 from revelu.oracle.domain import Domain
 from revelu.oracle.extremes import Extremes
 from revelu.oracle.journal import Journal
+from revelu.oracle.kept import KeptAnswers
 from revelu.oracle.labels import ClassNames, LabelTally
 from revelu.oracle.ledger import PHASES, Ledger
 from revelu.oracle.limits import with_advice
@@ -102,6 +103,8 @@ class Oracle:
         Of all answers, as the target gave them: whether they are labels.
     extremes : Extremes
         Of all answers: whether caps show.
+    kept : KeptAnswers
+        Queries of the domain that is now, and their answers as the target gave them.
     check_requests : int
         That a certificate's checks may take; 0.99^390 < 0.02 miss a model of one in a hundred.
     rows_a_request : int or None
@@ -157,6 +160,7 @@ class Oracle:
         self.name = name
         self.box = None if box is None else (float(box[0]), float(box[1]))
         self.domain: Domain | None = None
+        self.kept = KeptAnswers()
         if domain is not None:
             self.move_to(domain)
         self.executor = executor
@@ -247,6 +251,7 @@ class Oracle:
         """
         # Rows that tell this target from another one were coordinates of the domain before.
         self._sentinels = None
+        self.kept.clear()
         if domain is None:
             self.domain, self.dim_in, self.box = None, self.dim_target, None
             return
@@ -450,15 +455,16 @@ class Oracle:
         Behind a link, an answer that has lost its digits, as a probability that has underflowed,
         is infinite: the target is *saturated* there and says nothing.
         """
-        return self._answers(self._placed(checked_inputs(X, self.dim_in, self.box, "queries")))
+        queries = checked_inputs(X, self.dim_in, self.box, "queries")
+        return self._answers(self._placed(queries), queries)
 
     def at(self, X: ArrayLike) -> FloatArray:
         """Ask one round at the target's own inputs (n, dim_target), as a call does at queries."""
         box = self.box if self.domain is None else None
         return self._answers(checked_inputs(X, self.dim_target, box, "inputs"))
 
-    def _answers(self, X: FloatArray) -> FloatArray:
-        """Answers to a round of the target's own inputs."""
+    def _answers(self, X: FloatArray, queries: FloatArray | None = None) -> FloatArray:
+        """Answers to a round of the target's own inputs, which stand for queries."""
         if not len(X):
             return np.empty((0, self.dim_out if self._dim_out else 0))
         self._check_limits(len(X))
@@ -490,6 +496,8 @@ class Oracle:
         self.tally.add(Y)
         Y = nearest_float32(Y) if self.takes_float32 else Y
         self.extremes.add(X, Y)
+        if queries is not None:
+            self.kept.add(queries, Y, is_check=self._phase == "verify")
         return self.as_taken(Y)
 
     def as_taken(self, Y: FloatArray) -> FloatArray:

@@ -246,6 +246,23 @@ def _conditions(conditions: Sequence[Mapping[str, Any]]) -> Picture:
     return Picture("Conditions of regularity", _svg(figure, "conditions"), text, wide=True)
 
 
+def _digits(found: Mapping[str, Any]) -> Picture:
+    """How many weights of each layer are known to so many digits."""
+    figure, axes = _axes(_WIDE)
+    for i, digits in enumerate(found["layers"]):
+        share = np.linspace(100.0, 0.0, len(digits))
+        colour, label = _SERIES[i % len(_SERIES)], f"layer {i + 1}"
+        axes.plot(np.sort(_array(digits)), share, color=colour, label=label)
+    axes.set(xlabel="decimal digits", ylabel="% of the weights")
+    axes.margins(x=0.02)
+    axes.legend()
+    text = (
+        f"How many of {found['n']:,} weights are known to so many digits or more, by their "
+        "standard errors; one that nothing tells has none."
+    )
+    return Picture("Digits of the weights", _svg(figure, "digits"), text, wide=True)
+
+
 _DRAWERS: dict[str, Callable[[Any], Picture]] = {
     "conditions": _conditions,
     "line": _line,
@@ -253,6 +270,7 @@ _DRAWERS: dict[str, Callable[[Any], Picture]] = {
     "singular_values": _singular_values,
     "images": _images,
     "agreement": _agreement,
+    "digits": _digits,
 }
 
 

@@ -193,7 +193,10 @@ def _recovered(row: Mapping[str, Any]) -> Cell:
         far = ", which is extrapolated" if row.get("from_copy") else ""
         words["extrapolated"] = f"implied by {implied}{far}"
     words |= {"saturated": "saturated"} if is_blocked else {"cut": "cut short"}
-    note = ", ".join(said for name, said in words.items() if row[name])
+    told = [said for name, said in words.items() if row[name]]
+    if (digits := row.get("digits")) is not None:
+        told.append(f"{digits:.0f} digits of the weights")
+    note = ", ".join(told)
     sign = "<" if implied else ""
     sign += "~" * bool(row.get("from_copy") if implied else row["extrapolated"])
     return Cell(text, tone, note=note, mark=sign + ("?" if is_blocked else "…" * row["cut"]))

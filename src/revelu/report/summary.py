@@ -90,6 +90,8 @@ def rows_of(recovery: "Recovery") -> list[tuple[str, str]]:
         # Answers that lack digits err themselves.
         own = ", the target's own errors included" if recovery.method == "fit" else ""
         rows.append(("largest error", f"{certificate.max_abs_error:.2g} on {on}{own}"))
+    if told := recovery.digits_in_words:
+        rows.append(("digits", told))
     return rows
 
 

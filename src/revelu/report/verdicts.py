@@ -69,7 +69,7 @@ def verdict(command: str, account: Mapping[str, Any]) -> Verdict:
         found = account.get("architecture") is not None and account.get("certified") is False
         return Verdict(f"{words}; what was found is NOT certified" if found else words, tone)
     special = {"audit": _of_audit, "compare": _of_comparison, "diagnose": _of_diagnosis}
-    special["probe"] = _of_probe
+    special |= {"probe": _of_probe, "inspect": _of_file}
     if command in special:
         return special[command](account)
     status = f"{account['status']}"
@@ -187,6 +187,14 @@ def _of_probe(account: Mapping[str, Any]) -> Verdict:
     if account["status"] == "error":
         return Verdict("nothing was understood", "bad")
     return Verdict("answers, and is understood", "good")
+
+
+def _of_file(account: Mapping[str, Any]) -> Verdict:
+    if account.get("certified") is None:
+        return Verdict("a network; the file does not say whether it is certified", "warn")
+    if account["certified"]:
+        return Verdict("a network, certified", "good")
+    return Verdict("a network, NOT certified", "warn")
 
 
 def _of_comparison(account: Mapping[str, Any]) -> Verdict:

@@ -131,7 +131,8 @@ def _figures(found: Any, account: Mapping[str, Any]) -> dict[str, Any]:
     parts = [found, *(getattr(found, name, None) for name in ("network", "copy", "span"))]
     for part in parts:
         if isinstance(part, Network | Span):
-            return ReportData().of(part) | figures
+            of_digits = ReportData().of_digits(getattr(found, "digits", None))
+            return ReportData().of(part) | figures | of_digits
     return figures
 
 

@@ -1,6 +1,7 @@
 """Report data: what a page shows of a target and of what was recovered, as numbers."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -94,6 +95,16 @@ class ReportData:
     def of(self, found: Network | Span) -> dict[str, Any]:
         """Return the figures of what was found, which need no query."""
         return self._of_span(found) if isinstance(found, Span) else self._of_network(found)
+
+    def of_digits(self, digits: Sequence[FloatArray] | None) -> dict[str, Any]:
+        """Return the figures of weights' digits, layer by layer, where they are known."""
+        known = [np.sort(found) for found in digits or () if len(found)]
+        if not known:
+            return {}
+        n = self.n_compared
+        shown = [d[np.linspace(0, len(d) - 1, min(len(d), n)).astype(np.intp)] for d in known]
+        layers = [self._numbers(d, self.image_digits) for d in shown]
+        return {"digits": {"layers": layers, "n": sum(map(len, known))}}
 
     def _of_network(self, network: Network) -> dict[str, Any]:
         W = network.weights[0]

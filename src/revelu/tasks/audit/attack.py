@@ -93,6 +93,13 @@ class Finding:
         return found.rejected if found.network is None else found.network
 
     @property
+    def digits(self) -> float | None:
+        """Decimal digits that half of the weights found have at least, where their errors say."""
+        known = None if self.network is None else self.network.digits
+        found = np.concatenate([np.zeros(0), *(known or ())])
+        return float(np.median(found)) if len(found) else None
+
+    @property
     def saturated(self) -> bool:
         """Whether a search met no probabilities with digits wherever it asked."""
         return any(of is not None and of.saturated for of in (self.network, self.span))

@@ -77,6 +77,7 @@ class Judge:
             saturated=saturated,
             not_in_class=found.not_in_class,
             not_tried=_not_tried(defence, found),
+            digits=found.digits if kind == "weights" else None,
             notes=found.notes,
             finding=found,
         )
@@ -108,7 +109,10 @@ def row_in_units(
     if domain is None or found is None:
         return row
     likeness = judge.likeness(found)
-    network = None if found.network is None else in_units(found.network, domain, rng)
+    network = found.network
+    if network is not None:
+        # Its errors are those of weights that read coordinates.
+        network = in_units(replace(network, standard_errors=None), domain, rng)
     span = None if found.span is None else span_in_units(found.span, domain)
     found = replace(found, network=network, span=span)
     # An attack asks coordinates, and says of those that they are N(0, I).

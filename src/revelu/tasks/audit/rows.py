@@ -91,6 +91,9 @@ class AuditRow:
         others, and so that copy.  ``queries`` are those of this row's own attack all the same.
     not_tried : tuple of str
         What was not tried behind this defence, and why.
+    digits : float or None
+        Decimal digits that half of the weights found have at least, by their standard errors; None
+        where no weights are, or their errors are not known.
     labels_kept, shift : float or None
         What the defence itself costs those who use the answers, on the inputs given or
         those of the domain: the share of classes it leaves as they were, and the root mean
@@ -124,6 +127,7 @@ class AuditRow:
     from_copy: bool = False
     at_least: dict[str, str] = field(default_factory=dict)
     not_tried: tuple[str, ...] = ()
+    digits: float | None = None
     labels_kept: float | None = None
     shift: float | None = None
     seconds: float | None = field(default=None, compare=False)

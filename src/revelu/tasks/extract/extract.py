@@ -36,6 +36,7 @@ from revelu.tasks.extract.precision import (
     without_invention,
 )
 from revelu.tasks.extract.slopes import in_own_slopes
+from revelu.tasks.extract.weight_errors import with_standard_errors
 from revelu.tasks.extract.where import run_where_it_bends
 from revelu.tasks.images import found_image, in_words
 from revelu.tasks.job import Refusal, given_rows, open_target
@@ -261,6 +262,7 @@ def _run(
         recovery = polished(job, recovery, candidate, noise) if polishes else recovery
         if is_image:
             recovery = replace(recovery, evidence=(is_image, *recovery.evidence))
+        recovery = with_standard_errors(job.oracle, recovery, noise)
         return in_own_slopes(job, recovery, noise)
 
     def told(noise: NoiseFloor | Refusal) -> Recovery:

@@ -39,4 +39,7 @@ def in_own_slopes(job: CertifyingJob, recovery: Recovery, noise: NoiseFloor) -> 
         log.info("kept as it was: fresh checks speak against %s", written)
         return recovery
     evidence = tuple(said for said in recovery.evidence if not said.startswith(SKIP_KEPT))
-    return replace(recovery, network=written, certificate=new, evidence=evidence)
+    # Errors are those of the skip, which it has no more.
+    return replace(
+        recovery, network=written, certificate=new, evidence=evidence, standard_errors=None
+    )

@@ -1,0 +1,294 @@
+"""Calibration: stated standard errors, held against the truth.
+
+    python benchmarks/calibration.py                print the table (an hour)
+    python benchmarks/calibration.py --quick        one network a line
+    python benchmarks/calibration.py --law "noise"  the laws whose name has this alone
+    python benchmarks/calibration.py --write        and keep it on its page
+
+Every estimate that the code gives an error with is measured on networks whose truth is known: where
+a line bends and by how much, a gradient, a row, and all weights of what is recovered.  (Estimate -
+truth) / error is 1 in the root mean square where errors are true.
+"""
+
+import argparse
+import platform
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from page import keep
+from trained import standardised, trained
+
+import revelu
+from revelu.errors import ReveluError
+from revelu.network import Network, align, zoo
+from revelu.oracle import InFloat32, NoiseFloor, Noisy, Oracle, Rounded, measure_noise
+from revelu.oracle.degradations import Degradation
+from revelu.probe.gradient import CheckedGradients
+from revelu.probe.hyperplane import points_on_hyperplanes
+from revelu.probe.kink_lines import KinkLines
+from revelu.recover.fit.line_rows import LineRows
+from revelu.recover.rows import Rows
+from revelu.types import FloatArray
+
+FIRST_SEED = 8_660_000
+LOW, HIGH, FAR, MOST_FAR = 0.5, 1.5, 4.0, 0.02
+KINDS = ("place", "jump", "gradient", "row", "weights")
+HEAD = f"| answers | networks | {' | '.join(KINDS)} | certified |\n|{'---|' * (len(KINDS) + 3)}"
+
+Z = dict[str, list[FloatArray]]
+
+
+@dataclass(frozen=True)
+class Steps(Degradation):
+    """Answers on a grid of any step."""
+
+    step: float
+
+    def degrade_answer(self, Y: FloatArray) -> FloatArray:
+        """Return the nearest multiples."""
+        return np.asarray(np.rint(Y / self.step) * self.step)
+
+
+class InHalf:
+    """A network whose products are summed in float32, and its layers' numbers float16."""
+
+    def __init__(self, network: Network) -> None:
+        self.truth = Network(
+            *([half(a) for a in part] for part in (network.weights, network.biases))
+        )
+        self.dim_in = network.dim_in
+
+    def __call__(self, X: FloatArray) -> FloatArray:
+        """Answer, (n, d) -> (n, k)."""
+        H = half(X)
+        last = len(self.truth.weights) - 1
+        for i, (W, b) in enumerate(zip(self.truth.weights, self.truth.biases, strict=True)):
+            Z = half(half(H.astype(np.float32) @ W.T.astype(np.float32)) + b)
+            H = Z if i == last else np.maximum(Z, 0.0)
+        return H
+
+
+def half(values: FloatArray) -> FloatArray:
+    """The nearest float16 numbers."""
+    return np.asarray(values).astype(np.float16).astype(np.float64)
+
+
+def in_float32(network: Network) -> tuple[Any, Network]:
+    """A target that computes in float32, and the network that it is."""
+    return InFloat32("sequential")(network), InFloat32.truth(network)
+
+
+def in_half(network: Network) -> tuple[Any, Network]:
+    """The same in float16."""
+    target = InHalf(network)
+    return target, target.truth
+
+
+def behind(make: Callable[[], Degradation]) -> Callable[[Network], tuple[Any, Network]]:
+    """Targets behind a degradation."""
+    return lambda network: (make()(network), network)
+
+
+LAWS: dict[str, Callable[[Network], tuple[Any, Network]]] = {
+    "float64": lambda network: (network, network),
+    "float32": in_float32,
+    "float16": in_half,
+    **{f"{n} decimals": behind(lambda n=n: Steps(10.0**-n)) for n in (3, 4, 6)},
+    "5 significant digits": behind(lambda: Rounded(5)),
+    **{f"grid of 2^-{n}": behind(lambda n=n: Steps(2.0**-n)) for n in (8, 12, 20)},
+    **{f"noise of {s:.0e}": behind(lambda s=s: Noisy(s, seed=5)) for s in (1e-3, 1e-5)},
+}
+
+
+def random(widths: tuple[int, ...]) -> Callable[[int], Network]:
+    """Random networks of a shape."""
+    return lambda seed: zoo.random_network(widths, seed=seed)
+
+
+def trained_on(data: str, hidden: tuple[int, ...]) -> Callable[[int], Network]:
+    """Networks that scikit-learn has trained."""
+
+    def make(seed: int) -> Network:
+        X, y = standardised(data, seed)
+        return trained(X, y, hidden, seed % 2**31)
+
+    return make
+
+
+NETWORKS: dict[str, Callable[[int], Network]] = {
+    "narrow, 6-4-1": random((6, 4, 1)),
+    "wide, 4-10-2": random((4, 10, 2)),
+    "trained, 10-6-1": trained_on("diabetes", (6,)),
+    "two layers, 6-4-3-1": random((6, 4, 3, 1)),
+    "two layers, wide, 4-8-5-1": random((4, 8, 5, 1)),
+}
+
+
+@dataclass
+class Found:
+    """What one line of the table was made of."""
+
+    z: Z = field(default_factory=lambda: {kind: [] for kind in KINDS})
+    n_runs: int = 0
+    n_certified: int = 0
+
+    def cells(self) -> list[str]:
+        """The root mean square, and the share beyond 4; a mark where a bar is missed."""
+        found = []
+        for kind in KINDS:
+            z = np.concatenate([np.zeros(0), *self.z[kind]])
+            z = z[np.isfinite(z)]
+            if not len(z):
+                found.append("-")
+                continue
+            rms, far = float(np.sqrt(np.mean(z**2))), float(np.mean(np.abs(z) > FAR))
+            mark = "" if LOW <= rms <= HIGH and far <= MOST_FAR else " (!)"
+            found.append(f"{rms:.2f}, {far:.1%}{mark}")
+        return [*found, f"{self.n_certified} of {self.n_runs}"]
+
+
+def measure(law: str, network: Network, seed: int, found: Found, *, recovers: bool = True) -> None:
+    """Add what one network behind a law shows."""
+    target, truth = LAWS[law](network)
+    found.n_runs += 1
+    rng = np.random.default_rng(seed)
+    with Oracle(target, network.dim_in) as oracle:
+        noise = measure_noise(oracle, seed)
+        for of in (_of_kinks, _of_gradients, _of_rows):
+            of(oracle, noise, truth, rng, found.z)
+    if not recovers:
+        return
+    recovery = revelu.extract(LAWS[law](network)[0], dim_in=network.dim_in, seed=seed)
+    if recovery.standard_errors is None or recovery.network is None:
+        return
+    found.n_certified += 1
+    if (z := of_weights(recovery, truth)) is not None:
+        found.z["weights"].append(z)
+
+
+def _of_kinks(
+    oracle: Oracle, noise: NoiseFloor, truth: Network, rng: np.random.Generator, z: Z, n: int = 40
+) -> None:
+    """Places and jumps that four points show, of lines that nothing else bends near."""
+    W, b = truth.weights[0], truth.biases[0]
+    rows = rng.integers(len(W), size=n)
+    norms = np.linalg.norm(W, axis=1)
+    X, M = points_on_hyperplanes(rng, W[rows] / norms[rows, None], b[rows] / norms[rows])
+    reach = np.array([_room(truth, x, m) for x, m in zip(X, M, strict=True)])
+    lines = KinkLines(X, M, 0.1 * reach * rng.uniform(-1.0, 1.0, n), 0.8 * reach)
+    seen = lines.read(oracle(lines.points) / noise.unit, noise.relative)
+    told = seen.is_kink
+    step = (0.5 * reach)[:, None] * M
+    slopes = [
+        (truth(X + s * step) - truth(X + 0.5 * s * step)) / (0.25 * reach)[:, None] for s in (1, -1)
+    ]
+    jumps = (slopes[0] + slopes[1]) / noise.unit
+    off = np.linalg.norm(seen.jumps - jumps, axis=1)
+    z["place"].append((seen.tau / seen.tau_error)[told])
+    z["jump"].append((off / (seen.error * np.linalg.norm(seen.jumps, axis=1)))[told])
+
+
+def _room(truth: Network, x: FloatArray, m: FloatArray, far: float = 1.0) -> float:
+    """How far a line through a kink at ``x`` goes without another, both ways."""
+    kinks = np.abs(truth.kinks_on_line(x, m, (-far, far)))
+    return float(min(kinks[kinks > 1e-9].min(initial=far), far))
+
+
+def _of_gradients(
+    oracle: Oracle, noise: NoiseFloor, truth: Network, rng: np.random.Generator, z: Z, n: int = 12
+) -> None:
+    X = rng.standard_normal((n, truth.dim_in))
+    zs = truth.preactivations(X)[0]
+    reach = np.abs(zs / np.linalg.norm(truth.weights[0], axis=1)).min(axis=1)
+    J, errors = CheckedGradients().measure(oracle, noise, X, reach, rng)
+    off = (J - truth.jacobian(X)) / noise.unit[:, None] / errors[:, None, None]
+    z["gradient"].append(off[np.isfinite(errors)].ravel())
+
+
+def _of_rows(
+    oracle: Oracle, noise: NoiseFloor, truth: Network, rng: np.random.Generator, z: Z, n: int = 3
+) -> None:
+    """Rows that lines show; of deeper networks a line's kinks are not all of the first layer."""
+    if truth.n_hidden > 1:
+        return
+    own = truth.weights[0] / np.linalg.norm(truth.weights[0], axis=1)[:, None]
+    for _ in range(n):
+        none = Rows.none(truth.dim_in, truth.dim_out)
+        with np.errstate(all="ignore"):
+            found = LineRows().find_new(oracle, truth.dim_in, noise, none, rng)
+        if found is None or not len(found):
+            continue
+        W = found.W / np.linalg.norm(found.W, axis=1)[:, None]
+        cosines = W @ own.T
+        mine = np.abs(cosines).argmax(axis=1)
+        signs = np.sign(cosines[np.arange(len(W)), mine])
+        off = np.linalg.norm(W * signs[:, None] - own[mine], axis=1)
+        z["row"].append(off / found.errors)
+
+
+def of_weights(recovery: revelu.Recovery, truth: Network) -> FloatArray | None:
+    """Errors of all weights and biases in those that are stated; None of a neuron too many."""
+    if recovery.network is None or recovery.standard_errors is None:
+        return None
+    if recovery.network.n_hidden != truth.n_hidden:
+        return None
+    found = align(recovery.network, truth)
+    if not found.matched:
+        return None
+    orders = [np.arange(truth.dim_in), *found.permutations, np.arange(truth.dim_out)]
+    z = []
+    for i, (W, b) in enumerate(recovery.standard_errors[: truth.n_hidden + 1]):
+        rows, columns = orders[i + 1], orders[i]
+        off = found.aligned.weights[i] - found.reference.weights[i]
+        z.append((off / W[np.ix_(rows, columns)]).ravel())
+        z.append((found.aligned.biases[i] - found.reference.biases[i]) / b[rows])
+    return np.concatenate(z)
+
+
+def line(law: str, name: str, n: int, first_seed: int, *, recovers: bool) -> list[str]:
+    """One line of the table."""
+    found = Found()
+    for seed in range(first_seed, first_seed + n):
+        network = NETWORKS[name](seed)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                measure(law, network, seed, found, recovers=recovers)
+            except ReveluError as error:
+                print(f"{law}, {name}, {seed}: {error}", flush=True)
+    return [law, name, *found.cells()]
+
+
+def main() -> None:
+    """Print the table."""
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("--quick", action="store_true", help="one network a line")
+    options.add_argument("--networks", type=int, default=4, help="a line")
+    options.add_argument("--law", default="", help="only laws whose name has this")
+    options.add_argument("--shape", default="", help="only networks whose name has this")
+    options.add_argument("--probes", action="store_true", help="without recovering any network")
+    options.add_argument("--first-seed", type=int, default=FIRST_SEED)
+    options.add_argument("--write", action="store_true", help="keep it on its page")
+    given = options.parse_args()
+    lines, seed = [HEAD], given.first_seed
+    print(HEAD)
+    for law in LAWS:
+        for name in NETWORKS:
+            n = 1 if given.quick else given.networks
+            if given.law in law and given.shape in name:
+                cells = line(law, name, n, seed, recovers=not given.probes)
+                lines.append(f"| {' | '.join(cells)} |")
+                print(lines[-1], flush=True)
+            seed += n
+    versions = f"Python {platform.python_version()}, NumPy {np.__version__}"
+    tail = f"Seeds from {given.first_seed:,}; {versions}."
+    print(f"\n{tail}")
+    if given.write:
+        keep("calibration", "\n".join([*lines, "", tail]))
+
+
+if __name__ == "__main__":
+    main()

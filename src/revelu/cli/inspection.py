@@ -1,0 +1,100 @@
+"""``revelu inspect``: what a file of a network holds."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from revelu.cli.command import Reading, command
+from revelu.cli.exit_codes import ExitCode
+from revelu.cli.options import flag
+from revelu.shown import SCHEMA
+
+if TYPE_CHECKING:
+    from revelu.network import Network
+    from revelu.types import FloatArray
+
+_NONE = (
+    "the file keeps none: extract -o FILE.npz writes them, of a network whose layers are dense and "
+    "that is certified"
+)
+
+
+@command
+def inspect(
+    file: Annotated[
+        str,
+        typer.Argument(metavar="FILE", help="A file that revelu reads.", show_default=False),
+    ],
+    errors: Annotated[
+        bool, flag("Print standard errors of all weights, too, where they are kept.", "--errors")
+    ] = False,
+    *,
+    reading: Reading,
+) -> ExitCode:
+    """Say what the network of a file is, and to how many digits its weights are known.
+
+    Example:
+      revelu inspect found.npz --errors
+
+    Exit codes:
+      0  the file holds a network
+      2  usage or bad input
+    """
+    from revelu import load
+    from revelu.formats import load_arrays
+    from revelu.network import LayeredNetwork
+    from revelu.numerics.digits import digits_in_words
+    from revelu.recovery import digits_by_array, told_errors
+
+    reading.reserve([], {file: "is looked at"})
+    network = load(file)
+    is_dense = not isinstance(network, LayeredNetwork)
+    known = load_arrays(Path(file)).errors if is_dense else None
+    digits = None if known is None else digits_by_array(network, known)
+    reading.picture(network)
+    account = {
+        "schema": SCHEMA,
+        "status": "finished",
+        "files": [file],
+        "architecture": list(network.architecture),
+        "parameters": network.n_parameters,
+        "certified": network.certified,
+        **told_errors(known, digits),
+    }
+    rows = [("network", f"{network!r}".strip("<>")), ("certified", _mark(network))]
+    if digits is not None:
+        rows.append(("digits", digits_in_words(digits)))
+    if errors:
+        rows += [("errors", _NONE)] if known is None else _lines(network, known)
+    reading.show(account, rows)
+    return ExitCode.CERTIFIED
+
+
+def _mark(network: "Network") -> str:
+    """Whether fresh queries have vouched for it."""
+    return {True: "yes", False: "no", None: "the file does not say"}[network.certified]
+
+
+def _lines(
+    network: "Network", errors: "list[tuple[FloatArray, FloatArray]]"
+) -> list[tuple[str, Any]]:
+    """A row of weights a line, each with its error, rows of hidden neurons of norm 1."""
+    import numpy as np
+
+    unit = network.with_unit_rows()
+    layers = [*zip(unit.weights, unit.biases, strict=True)]
+    layers += [] if unit.skip is None else [unit.skip]
+    lines = []
+    for i, ((W, b), (dW, db)) in enumerate(zip(layers, errors, strict=True)):
+        name = "skip" if i == len(unit.weights) else f"layer {i + 1}"
+        values, known = np.column_stack([W, b]), np.column_stack([dW, db])
+        for j, (row, of_row) in enumerate(zip(values, known, strict=True)):
+            shown = [_with_error(v, e) for v, e in zip(row, of_row, strict=True)]
+            lines.append((f"{name}, {j}", "  ".join(shown)))
+    return lines
+
+
+def _with_error(value: float, error: float) -> str:
+    """A number and its error: ``0.4142 ± 1.2e-07``; what nothing tells is ``?``."""
+    return f"{value:.6g} ± {error:.1e}" if error < float("inf") else "?"
