@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from itertools import repeat
+from math import gcd
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from revelu.types import BoolArray, FloatArray
 
 @dataclass(frozen=True)
 class Grid:
-    """Numbers of a few digits.
+    """Numbers of a few digits, or multiples of a step.
 
     Attributes
     ----------
@@ -20,16 +21,29 @@ class Grid:
         Significant digits in that base; None where ``places`` are fixed.
     places : int or None
         Digits after the point, where those are fixed.
+    step : float
+        The distance of neighbouring numbers, where it is no power of ``base``; else 0.
+    single : bool
+        Whether the numbers of the grid are made float32 ones, whose own spacing is wider where
+        they are large.
     """
 
     base: int
     digits: int | None = None
     places: int | None = None
+    step: float = 0.0
+    single: bool = False
 
     def spacing(self, Y: FloatArray) -> FloatArray:
         """Distance between neighbouring numbers of the grid at ``Y``, same shape."""
+        own = self._own_spacing(Y)
+        return np.asarray(np.maximum(own, _spacing(Y, single=True))) if self.single else own
+
+    def _own_spacing(self, Y: FloatArray) -> FloatArray:
+        """The same before they are made float32 numbers."""
         if self.digits is None:
-            return np.full(np.shape(Y), float(self.base) ** -float(self.places or 0))
+            step = self.step or float(self.base) ** -float(self.places or 0)
+            return np.full(np.shape(Y), step)
         size = np.abs(Y)
         if self.base == 2:
             exponent = np.frexp(size)[1] - 1.0
@@ -39,11 +53,22 @@ class Grid:
         return np.asarray(np.where(size > 0, spacing, 0.0))
 
     def rounding_error(self, Y: FloatArray) -> FloatArray:
-        """Standard error of rounding at ``Y``, same shape: u / sqrt(12) for a spacing u."""
-        return np.asarray(12.0**-0.5 * self.spacing(Y))
+        """Standard error of rounding at ``Y``, same shape: u / sqrt(12) for a spacing u.
+
+        Of two roundings, one after the other, the variances add up.
+        """
+        spacing = self._own_spacing(Y)
+        if self.single:
+            spacing = np.hypot(spacing, _spacing(Y, single=True))
+        return np.asarray(12.0**-0.5 * spacing)
 
     def holds(self, Y: FloatArray) -> BoolArray:
         """Tell which numbers are of the grid, same shape as ``Y``."""
+        if self.digits is None and (self.step or self.base == 2):
+            step = self._own_spacing(Y)
+            nearest = np.rint(Y / step)
+            # A step that is known from such numbers is as precise as the largest of them.
+            return np.asarray(np.abs(Y - step * nearest) <= 4.0 * _spacing(Y, single=self.single))
         if self.base == 2:
             mantissas = np.ldexp(np.frexp(Y)[0], self.digits or 0)
             return np.asarray(mantissas == np.rint(mantissas))
@@ -52,11 +77,15 @@ class Grid:
         return np.asarray(_are_decimals(values, form)[places].reshape(Y.shape))
 
     def __str__(self) -> str:
+        if self.digits is not None:
+            return f"{self.digits} {'binary' if self.base == 2 else 'significant'} digits"
+        if self.step:
+            many = round(1.0 / self.step)
+            is_part = many > 1 and abs(many * self.step - 1.0) < 1e-6
+            return f"a grid of {f'1/{many}' if is_part else f'{self.step:.6g}'}"
         if self.base == 2:
-            return f"{self.digits} binary digits"
-        if self.digits is None:
-            return f"{self.places} decimal places"
-        return f"{self.digits} significant digits"
+            return f"a grid of 2^{-(self.places or 0)}"
+        return f"{self.places} decimal places"
 
 
 def read_grid(
@@ -67,15 +96,15 @@ def read_grid(
     min_lacking: int = 3,
     half_precision: tuple[int, ...] = (8, 11),
 ) -> Grid | None:
-    """Tell to how few digits answers were rounded; None where they were not.
+    """Tell to how few digits, or to multiples of what, answers were rounded; None of others.
 
     Parameters
     ----------
     Y : ndarray
         Answers, float64; they may have gone through float32.
     max_digits, max_digits_float32 : int
-        Answers of more decimal digits were not rounded, or not so that it shows: float64 has
-        15.9 of them, float32 7.2.
+        Answers of more significant digits are not known by those: float64 has 15.9 of them, float32
+        7.2.
     min_lacking : int
         Smaller numbers do not lack this many digits, all together, by chance: each is a 0 in one of
         ten.
@@ -83,10 +112,8 @@ def read_grid(
         Binary digits of bfloat16 and of float16, the leading one counted.
     """
     values = np.unique(Y[Y != 0.0])
-    with np.errstate(over="ignore"):
-        as_float32 = values.astype(np.float32)
-    is_float32 = np.array_equal(as_float32.astype(np.float64), values)
-    most = max_digits_float32 if is_float32 else max_digits
+    single = _are_single(values)
+    most = max_digits_float32 if single else max_digits
     digits = next((n for n in range(1, most + 1) if _are_decimals(values, f".{n}g").all()), None)
     if digits is not None:
         exponents = np.floor(np.log10(np.abs(values)))
@@ -98,20 +125,126 @@ def read_grid(
         )
         n_lacking = int(np.maximum(digits - 1 - exponents - places, 0).sum())
         if places >= 1 and n_lacking >= min_lacking:
-            return Grid(10, places=places)
+            return _coarsest(values, places, single=single)
         return Grid(10, digits=digits)
     binary = (Grid(2, digits=digits) for digits in half_precision)
-    return next((grid for grid in binary if grid.holds(values).all()), None)
+    half = next((grid for grid in binary if grid.holds(values).all()), None)
+    return half or read_step(values, single=single)
+
+
+def read_step(
+    values: FloatArray, *, single: bool, false_alarm: float = 1e-12, wide: float = 4.0
+) -> Grid | None:
+    """Tell of which step numbers are multiples; None where they are of none that shows.
+
+    A number of spacing ``u`` is a multiple of a step ``h`` by chance with probability ``u / h``.
+
+    Parameters
+    ----------
+    values : ndarray, shape (n,)
+        Different, and none is 0.
+    single : bool
+        Whether all are float32 numbers.
+    false_alarm : float
+        Probability that numbers which are not seem to be such multiples.
+    wide : float
+        Where sums cancel the last binary digits are 0, which is no grid's doing: that of powers of
+        two has to be wider than what a typical number is rounded to, by this factor.
+    """
+    spacing = _spacing(values, single=single)
+
+    def is_proved(step: float, ulps: float) -> bool:
+        """Whether multiples of a step would be so many by chance too rarely."""
+        chance = np.log(np.minimum(ulps * spacing / step, 1.0)).sum()
+        return bool(chance < np.log(false_alarm))
+
+    # Where digits are significant the larger numbers are multiples of more.
+    larger = values[np.abs(values) >= np.median(np.abs(values))]
+    for places in range(1, 16):
+        if is_proved(10.0**-places, 4.0) and _are_decimals(values, f".{places}f").all():
+            floats = not single and bool(_are_decimals(larger, f".{places - 1}f").all())
+            return None if floats else _coarsest(values, places, single=single)
+    typical = float(np.median(spacing))
+    step = _binary_step(values)
+    if not (is_proved(step, 1.0) and step >= wide * typical and step == _binary_step(larger)):
+        step = _common_step(values, spacing)
+        if not step or not is_proved(step, 4.0):
+            return None
+    return _of_step(step, single=single and bool(spacing.max() > 0.1 * step))
+
+
+def _coarsest(values: FloatArray, places: int, *, single: bool) -> Grid:
+    """The coarsest grid of which decimals of so many places are numbers."""
+    wider = single and bool(_spacing(values, single=True).max() > 0.1 * 10.0**-places)
+    common = gcd(*(round(abs(value) * 10.0**places) for value in values.tolist()))
+    # All of n numbers are multiples of that by chance once in common^n.
+    if common == 1 or len(values) * np.log10(common) < 12.0:
+        return Grid(10, places=places, single=wider)
+    return _of_step(common / 10.0**places, single=wider)
+
+
+def _of_step(step: float, *, single: bool) -> Grid:
+    """The grid of a step, which is named where it is a power of two."""
+    places = -int(np.rint(np.log2(step)))
+    if places >= 0 and step == 2.0**-places:
+        return Grid(2, places=places, single=single)
+    return Grid(10, step=step, single=single)
+
+
+def _binary_step(values: FloatArray) -> float:
+    """The largest power of two of which all numbers are multiples."""
+    mantissas, exponents = np.frexp(values)
+    whole = np.abs(np.ldexp(mantissas, 53)).astype(np.int64)
+    n_zeros = np.log2((whole & -whole).astype(np.float64)).astype(int)
+    return float(np.ldexp(1.0, int((exponents - 53 + n_zeros).min())))
+
+
+def _common_step(values: FloatArray, spacing: FloatArray, told: float = 1e3) -> float:
+    """The largest number of which all are multiples, by Euclid's algorithm; 0 where none shows.
+
+    Parameters
+    ----------
+    told : float
+        A step is told from rounding that is so much finer.
+    """
+    order = np.argsort(np.abs(values))
+    size, spacing = np.abs(values)[order], spacing[order]
+    rounding, step = told * float(spacing[-1]), 0.0
+    gaps = np.diff(size, prepend=0.0)
+    for gap in np.sort(gaps[gaps > rounding]).tolist():
+        rest = gap
+        while rest > rounding:
+            left = step % rest
+            step, rest = rest, min(left, rest - left)
+        step = gap / max(round(gap / step), 1)  # a wide gap tells the step more precisely
+    if step <= rounding:
+        return 0.0
+    for y in size.tolist():
+        step = y / max(round(y / step), 1)
+    off = np.abs(size - step * np.rint(size / step))
+    return step if bool((off <= 4.0 * spacing).all()) else 0.0
+
+
+def _are_single(values: FloatArray) -> bool:
+    """Whether all are float32 numbers."""
+    with np.errstate(over="ignore"):
+        return np.array_equal(values.astype(np.float32).astype(np.float64), values)
+
+
+def _spacing(Y: FloatArray, *, single: bool) -> FloatArray:
+    """Distance between neighbouring float64 numbers, or float32 ones, at ``Y``, same shape."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.abs(np.spacing(Y.astype(np.float32 if single else np.float64))).astype(np.float64)
 
 
 def _are_decimals(values: FloatArray, form: str) -> BoolArray:
     """Which values are decimals of this form, as float64 or, if all are float32, as that."""
     texts = map(format, values.tolist(), repeat(form))
     decimals = np.array([float(text) for text in texts], dtype=np.float64)
-    with np.errstate(over="ignore"):
-        as_float32 = values.astype(np.float32)
-        if np.array_equal(as_float32.astype(np.float64), values):
-            return np.asarray(decimals.astype(np.float32) == as_float32)
+    if _are_single(values):
+        with np.errstate(over="ignore"):
+            as_single = decimals.astype(np.float32)
+        return np.asarray(as_single == values)
     # A product with a power of ten may be two roundings away from the float64 nearest to the
     # decimal.
     return np.asarray(np.abs(decimals - values) <= 2.0 * np.spacing(np.abs(values)))

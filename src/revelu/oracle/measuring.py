@@ -150,7 +150,10 @@ def _floor(
     repeat_difference = float(np.abs(differences / unit).max(initial=0.0))
     is_random = repeat_difference > repeats.rounding(numbers, oracle.dim_in)
     if numbers.grid is not None:
-        is_random = repeats.leave_grid(numbers.grid, answered[again], first.answered_again)
+        # Sums in few digits fall on other numbers of a fine grid beside other rows.
+        is_random = not by_batch and repeats.leave_grid(
+            numbers.grid, answered[again], first.answered_again
+        )
     sigma, law = stencils.noise(lifted), "random" if is_random else numbers.law
     measured = stencils.typical(sigma)
     spread = stencils.spread(stencils.grouped(Y)[stencils.is_gaussian(alive)])
@@ -171,12 +174,23 @@ def _floor(
     if link.has_head:
         nu = np.maximum(nu, _least_behind(link, numbers) / unit)
     if numbers.grid is not None and not is_random:
-        nu = _rounding_error(link, Y, answered, numbers.grid, growth) / unit
+        nu = _rounding_error(link, Y, answered, numbers, growth) / unit
         if numbers.is_half_precision and not link.has_head:
             more = ask_more(oracle, stencils.more_of_half_precision, rng, company)
             computed = more.error(stencils, lifted, company) / unit
             law, nu = _of_half_precision(stencils, computed, nu)
             repeat_difference = max(repeat_difference, more.largest_difference(unit))
+        elif (inside := _computed(stencils, answered, numbers)) and not link.has_head:
+            company = replace(company, numbers=replace(numbers, law="float32"))
+            more = ask_more(oracle, stencils.more, rng, company)
+            near = lifted[stencils.is_gaussian(alive)[alive]]
+            nu = np.maximum(stencils.places * more.error(stencils, near, company) / unit, nu)
+            law = "float32" if nu.max() > 0.1 * np.finfo(np.float32).eps else "float64"
+            numbers = replace(numbers, law=law)
+            repeat_difference = max(repeat_difference, more.largest_difference(unit))
+        elif inside:
+            numbers = replace(numbers, inside=inside)
+            nu = _rounding_error(link, Y, answered, numbers, growth) / unit
     return NoiseFloor(
         law=law,
         nu=nu,
@@ -204,6 +218,47 @@ def _of_half_precision(
     if (measured <= inside * rounding).all():
         return "rounded", rounding
     return "half-precision", np.maximum(measured, rounding)
+
+
+def _computed(
+    stencils: Stencils,
+    answered: FloatArray,
+    numbers: Numbers,
+    *,
+    larger: float = 1.5,
+    worst: float = 0.9,
+) -> float:
+    """Which share of an answer its own arithmetic errs by, where that shows beside rounding.
+
+    Parameters
+    ----------
+    answered : ndarray, shape (n, k)
+    larger : float
+        The errors together, root mean square, in those of rounding: of twenty degrees of freedom
+        one in a thousand is so large by chance.
+    worst : float
+        The share is that of so many of the places.
+
+    Returns
+    -------
+    float
+        0 where rounding explains the errors.
+    """
+    near = stencils.is_near(np.ones(len(stencils.radii), dtype=np.bool_))
+    Y = stencils.grouped(answered)[near]
+    rounding = np.sqrt((numbers.error(Y) ** 2).mean(axis=1))
+    scatter = stencils.scatter(Y)
+    ratio = scatter / np.maximum(rounding, np.finfo(np.float64).tiny)
+    # A kink makes of a stencil what no error does, in all outputs.
+    straight = ratio <= stencils.few_digits_ratio * np.maximum(np.median(ratio, axis=0), 1.0)
+    kept = straight.all(axis=1)
+    shows = (ratio[kept] ** 2).mean(axis=0) > larger**2
+    if not (kept.any() and shows.any()):
+        return 0.0
+    more, size = np.sqrt(np.maximum(scatter**2 - rounding**2, 0.0)), np.abs(Y).mean(axis=1)
+    told = kept[:, None] & shows & (more > larger * rounding)
+    # Answers next to saturation err by less, of which a mean would be.
+    return float(np.quantile(more[told] / size[told], worst)) if told.any() else 0.0
 
 
 def _link(
@@ -407,14 +462,14 @@ def _relative_error(numbers: Numbers, measured: FloatArray, d: int, places: floa
 
 
 def _rounding_error(
-    link: Link, Y: FloatArray, answered: FloatArray, grid: Grid, growth: FloatArray
+    link: Link, Y: FloatArray, answered: FloatArray, numbers: Numbers, growth: FloatArray
 ) -> FloatArray:
     """Standard error by output of lifted answers that lie on a grid.
 
     Of log-ratios, ``log(p_i / p_last)``, it is that of both probabilities.  Behind a head it is
     the median: a mean square is that of the few answers next to saturation.
     """
-    error = link.errors(answered, grid.rounding_error(answered))
+    error = link.errors(answered, numbers.error(answered))
     lifted = (error / growth[:, None])[np.isfinite(Y).all(axis=1)]
     if link.has_head:
         return np.asarray(np.median(lifted, axis=0))

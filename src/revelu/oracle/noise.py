@@ -90,10 +90,16 @@ class NoiseFloor:
             return self.errors
         # The target's own arithmetic is the floor where a spacing is tiny.
         floor = np.finfo(np.float32).eps * self.errors
-        return np.asarray(np.maximum(self.grid.rounding_error(Y), floor))
+        return np.asarray(np.maximum(self.numbers.error(Y), floor))
 
     def sigma_at(self, X: FloatArray, Y: FloatArray) -> FloatArray:
-        """Standard errors of answers ``Y (n, k)`` at any inputs ``X (n, d)``, shape (n, k)."""
+        """Standard errors of answers ``Y (n, k)`` at any inputs ``X (n, d)``, shape (n, k).
+
+        What is rounded to a grid errs by its step, however far out; what is computed in few
+        digits errs as the terms that are summed.
+        """
+        if self.grid is not None:
+            return np.broadcast_to(self.sigma(Y), Y.shape)
         typical = np.outer(self.growth(X) / np.sqrt(2.0), self.errors)
         return np.maximum(typical, self.rounding(Y)) if self.errs_inside else typical
 

@@ -16,25 +16,30 @@ class Numbers:
     Attributes
     ----------
     law : str
-        ``"float64"``, ``"float32"`` or ``"rounded"``.
+        ``"float64"``, ``"float32"`` or ``"rounded"``: what decides by how much they err.
     grid : Grid or None
-        What rounded answers were rounded to.
+        What they were rounded to.
+    inside : float
+        Of rounded answers, which share of them their own arithmetic errs by before; 0 where that
+        does not show.
     """
 
     law: str
     grid: Grid | None = None
+    inside: float = 0.0
 
     @property
     def format(self) -> np.finfo[np.floating]:
         """The floating-point format that answers are written in."""
-        if self.grid is not None:
-            return np.finfo(np.float16 if self.grid.base == 2 else np.float64)
-        return np.finfo(np.float32 if self.law == "float32" else np.float64)
+        if self.is_half_precision:
+            return np.finfo(np.float16)
+        is_single = self.law == "float32" or (self.grid is not None and self.grid.single)
+        return np.finfo(np.float32 if is_single else np.float64)
 
     @property
     def is_half_precision(self) -> bool:
         """Whether they are numbers of float16 or of bfloat16."""
-        return self.grid is not None and self.grid.base == 2
+        return self.grid is not None and self.grid.base == 2 and self.grid.digits is not None
 
     @property
     def eps(self) -> float:
@@ -60,9 +65,9 @@ class Numbers:
         return np.ones(len(Y), dtype=bool)
 
     def error(self, Y: FloatArray) -> FloatArray:
-        """Standard error of answers by their own rounding, same shape."""
+        """Standard error of answers by their own rounding, and what was before, same shape."""
         if self.grid is not None:
-            return self.grid.rounding_error(Y)
+            return np.asarray(np.hypot(self.grid.rounding_error(Y), self.inside * np.abs(Y)))
         # Half a unit in the last place is an error of 0.14 to 0.29 of eps.
         return np.asarray(0.29 * self.eps * np.abs(Y))
 

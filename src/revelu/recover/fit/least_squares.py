@@ -369,7 +369,7 @@ class FitSearch(FitQuestions):
         """Whether answers have too few digits for rows along lines."""
         how = self.method
         coarse = how.coarse_log_ratios if self.noise.link.has_head else how.coarse
-        return self.noise.typical_coarseness > coarse or self.noise.grid is not None
+        return self.noise.typical_coarseness > coarse
 
     def _explain(self, samples: Samples, start: Network | None) -> None:
         width = self._sizes().width(len(samples.X))
@@ -472,8 +472,9 @@ class FitSearch(FitQuestions):
     def _refined(self, samples: Samples) -> Network:
         """The last fit, where errors differ step by step."""
         several = samples.Y.shape[1] > 1 and self.noise.drawn_anew is None
-        # What grows with the radius alone is much the same for all but a few.
-        if several or (self.noise.grid is None and self.noise.drawn_anew is None):
+        # What grows with the radius alone is much the same for all but a few.  Of fine answers
+        # lines show the neurons, and few of them are left to tell more.
+        if several or samples.sigma.ndim == 1 or not self._is_coarse():
             return refine(self._best(), samples).network
         self.tell("weighing each answer by its error")
         return sharpen(self.rng, self._best(), samples)
