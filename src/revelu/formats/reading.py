@@ -1,0 +1,43 @@
+"""Files of other programs in which weights lie open: the suffix decides who reads them.
+
+A reader is a module with ``read(path) -> OpenModel``; adding one is a line in ``_READERS``.
+Nothing that a file says is run, and what it may take is bounded by its size.
+"""
+
+import importlib
+from pathlib import Path
+
+from revelu.formats.open_model import OpenModel
+
+__all__ = ["OpenModel", "is_read", "read_model", "suffixes"]
+
+_READERS = {
+    ".joblib": "revelu.formats.sklearn_model",
+    ".pickle": "revelu.formats.sklearn_model",
+    ".pkl": "revelu.formats.sklearn_model",
+}
+
+
+def suffixes() -> tuple[str, ...]:
+    """Return the suffixes of the files that are read."""
+    return tuple(_READERS)
+
+
+def is_read(path: Path) -> bool:
+    """Whether a file is one that is read, by its suffix."""
+    return path.suffix.lower() in _READERS
+
+
+def read_model(path: Path) -> OpenModel:
+    """Read a model.
+
+    Raises
+    ------
+    FormatError
+        If it cannot be read, or is no network of ReLUs.
+    UntrustedError
+        If only running what it says would show what it holds.
+    """
+    module = importlib.import_module(_READERS[path.suffix.lower()])
+    found: OpenModel = module.read(path)
+    return found
