@@ -32,7 +32,7 @@ import revelu
 
 FIRST_SEED = 15_000_000
 N_MUTANTS = 100_000
-SUFFIXES = (".onnx", ".npz", ".safetensors", ".pt")
+SUFFIXES = (".onnx", ".npz", ".safetensors", ".pt", ".pkl", ".joblib")
 
 # One mutant, and all that the process ever has.
 MAX_SECONDS = 20.0
@@ -69,6 +69,10 @@ class Outcome:
 
 def seeds_of(suffix: str, folder: Path) -> list[bytes]:
     """Well-formed files that mutants are made of."""
+    if suffix in {".pkl", ".joblib"}:
+        from lost_models import small_pickles  # noqa: PLC0415 - needs scikit-learn
+
+        return small_pickles(suffix)
     networks = [
         revelu.zoo.random_network([3, 4, 2], seed=0),
         revelu.zoo.random_network([2, 3, 3, 1], seed=1),

@@ -128,13 +128,23 @@ class Chain:
         array = np.asarray(found)
         if array.dtype.kind not in "biuf" or (ndim is not None and array.ndim != ndim):
             self.refuse(f"{array.dtype} of shape {array.shape} where weights are expected")
-        self.n_numbers += array.size
-        if self.n_numbers > self.most_numbers:
-            self.refuse(f"over {self.most_numbers:,} weights, more than its bytes")
+        self.reserve(array.size)
         real = np.ascontiguousarray(array, dtype=np.float64)
         if not np.isfinite(real).all():
             self.refuse(f"a weight is {real[~np.isfinite(real)][0]}")
         return real
+
+    def reserve(self, n: int) -> None:
+        """Count numbers that are about to be made.
+
+        Raises
+        ------
+        FormatError
+            If they are too many.
+        """
+        self.n_numbers += n
+        if self.n_numbers > self.most_numbers:
+            self.refuse(f"over {self.most_numbers:,} weights, more than a file of its size has")
 
     def refuse(self, why: str) -> NoReturn:
         """Raise of what is no chain of layers."""
@@ -182,17 +192,21 @@ class Chain:
             W, b = W * s, b + W @ t
         if self._dense is not None:
             V, c = self._dense
-            self.n_numbers += len(W) * V.shape[1]
-            if self.n_numbers > self.most_numbers:
-                self.refuse(f"two affine maps in a row make over {self.most_numbers:,} weights")
+            self.reserve(len(W) * V.shape[1])
             W, b = W @ V, W @ c + b
         self._dense = (W, b)
         self.shape = (len(W),)
 
+    def pass_on(self) -> None:
+        """Add a layer that changes nothing."""
+        n = self.size
+        self.reserve(n * n)
+        self.dense(np.eye(n), np.zeros(n))
+
     def unit(self, kind: str, alpha: FloatArray | None = None) -> None:
         """Add a ReLU, or one of its leaky kin."""
         if not self.nodes and self._dense is None and len(self.shape) == 1:
-            self.dense(np.eye(self.size), np.zeros(self.size))
+            self.pass_on()
         self._flush()
         arrays = () if alpha is None else (alpha,)
         self.nodes.append(Node(kind, arrays))
@@ -231,11 +245,7 @@ class Chain:
     def end(self) -> tuple[Node, ...]:
         """Return the layers, of which the last one is dense."""
         if self._dense is None:
-            n = self.size
-            self.n_numbers += n * n
-            if self.n_numbers > self.most_numbers or n < 1:
-                self.refuse("does not end in a dense layer")
-            self.dense(np.eye(n), np.zeros(n))
+            self.pass_on()
         self._flush()
         return tuple(self.nodes)
 
@@ -252,9 +262,7 @@ class Chain:
             return
         s, t = self._columns
         self._columns = None
-        self.n_numbers += len(s) ** 2
-        if self.n_numbers > self.most_numbers:
-            self.refuse(f"{len(s)} columns that are scaled by themselves")
+        self.reserve(len(s) ** 2)
         if len(self.shape) == 3:
             self.nodes.append(Node("Conv", (np.diag(s)[:, :, None, None], t), {}))
         else:

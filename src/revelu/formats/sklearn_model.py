@@ -64,6 +64,7 @@ _CLASSES = {
     "sklearn.model_selection": frozenset({*_SEARCHES, "StratifiedKFold", "KFold"}),
     "sklearn.metrics": frozenset({"_PassthroughScorer", "_passthrough_scorer"}),
     "sklearn.loss": frozenset(_LOSSES),
+    "loss": frozenset(_LOSSES),  # of 1.6, whose module says no more
     "sklearn.utils": frozenset({"Bunch", "MetadataRequest", "MethodMetadataRequest"}),
 }
 _HEADS = {"identity": "none", "softmax": "softmax", "logistic": "logit", "exp": "log"}
@@ -84,8 +85,8 @@ def read(path: Path) -> OpenModel:
     with naming_damage(path, "pickle"):
         content = unpacked(path, path.read_bytes())
         found = value_of(ArrayMachine(path, content, _CLASSES).run())
-        while isinstance(found, Record) and found.kind in _SEARCHES:
-            found = found.get("best_estimator_")
+        if isinstance(found, Record) and found.kind in _SEARCHES:
+            found = value_of(found.get("best_estimator_"))
         if not isinstance(found, Record) or not isinstance(found.state, dict):
             raise FormatError(f"{path}: holds no fitted model, but {_kind_of(found)}")
         with np.errstate(all="ignore"):  # what is not finite is refused
@@ -97,9 +98,21 @@ def _kind_of(found: Any) -> str:
 
 
 class _Reader:
-    """Puts a chain of layers together from the record of a model."""
+    """Puts a chain of layers together from the record of a model.
 
-    def __init__(self, path: Path, found: Record) -> None:
+    Parameters
+    ----------
+    path : pathlib.Path
+    found : Record
+    most_steps : int
+        Of a pipeline.
+    most_inputs : int
+        What a file says of its columns, it has no bytes for: a network of more is none of tables.
+    """
+
+    def __init__(
+        self, path: Path, found: Record, most_steps: int = 100, most_inputs: int = 2**20
+    ) -> None:
         self.path, self.found = path, found
         self.notes: list[str] = []
         self.head, self.classes = "none", tuple[str | int | float, ...]()
@@ -107,10 +120,11 @@ class _Reader:
         target = None
         if found.kind == "TransformedTargetRegressor":
             target, steps = found.get("transformer_"), [found.get("regressor_")]
-        while isinstance(steps[-1], Record) and steps[-1].kind == "Pipeline":
-            steps[-1:] = [step for _, step in steps[-1].get("steps", ())] or [None]
-            if len(steps) > 100:
-                raise FormatError(f"{path}: a pipeline of over 100 steps")
+        for _ in range(most_steps):  # a pipeline may end in a pipeline, even in itself
+            if isinstance(steps[-1], Record) and steps[-1].kind == "Pipeline":
+                steps[-1:] = [step for _, step in steps[-1].get("steps", ())] or [None]
+        if len(steps) > most_steps:
+            raise FormatError(f"{path}: a pipeline of over {most_steps} steps")
         *before, self.last = steps
         self.before = [step for step in before if not is_skipped(step)]
         self.target = target
@@ -124,7 +138,10 @@ class _Reader:
             if coefficients.dtype.kind != "f" or coefficients.ndim not in {1, 2}:
                 raise FormatError(f"{path}: {self.last.kind} is not fitted, or its weights sparse")
             self.weights = [np.atleast_2d(coefficients).T]
-        self.chain = Chain.of_file(path, (self._width(),))
+        width = self._width()
+        if not 0 < width <= most_inputs:
+            raise FormatError(f"{path}: reads {width:,} columns")
+        self.chain = Chain.of_file(path, (width,))
 
     def _arrays(self, name: str) -> list[Any]:
         held = self.last.get(name, [])
@@ -191,19 +208,21 @@ class _Reader:
             return
         if columns.m < 1:
             chain.refuse("its steps leave no column")
+        chain.reserve(columns.m * columns.d)
         A = columns.matrix()
         if not columns.hinges:
             chain.dense(A, columns.t)
             return
         # Behind a layer of ReLUs a column is what it is: x = relu(x) - relu(-x).
         kept = np.flatnonzero(A.any(axis=0))
-        unit = np.eye(columns.d)[kept]
         outputs, knots, weights = (np.array(part) for part in zip(*columns.hinges, strict=True))
-        chain.n_numbers += len(knots) * (columns.d + columns.m)
-        chain.numbers(knots)
-        C = np.eye(columns.d)[columns.picks[outputs]]
-        B = np.zeros((columns.m, len(knots)))
-        B[outputs, np.arange(len(knots))] = weights
+        knots, n, d = chain.numbers(knots), len(knots), columns.d
+        chain.reserve((n + 2 * len(kept)) * (d + columns.m))
+        unit, C = np.zeros((len(kept), d)), np.zeros((n, d))
+        unit[np.arange(len(kept)), kept] = 1.0
+        C[np.arange(n), columns.picks[outputs]] = 1.0
+        B = np.zeros((columns.m, n))
+        B[outputs, np.arange(n)] = weights
         zeros = np.zeros(len(kept))
         chain.dense(np.vstack([C, unit, -unit]), np.concatenate([-knots, zeros, zeros]))
         chain.unit("Relu")

@@ -77,6 +77,7 @@ def columns_of(step: Record, d: int, chain: Chain, notes: list[str]) -> Columns:
         "ColumnTransformer": _by_columns,
         "Pipeline": _in_turn,
     }
+    chain.reserve(d)
     if is_skipped(step):
         return Columns.same(d)
     read = readers.get(step.kind) if isinstance(step, Record) else None
@@ -158,8 +159,11 @@ def _imputer(step: Record, d: int, chain: Chain, notes: list[str]) -> Columns:
     return Columns.chosen(d, np.flatnonzero(kept).tolist(), n_more)
 
 
-def _categories(step: Record, d: int, chain: Chain) -> list[FloatArray]:
-    """The numbers that stand for the categories of each column."""
+def _categories(step: Record, d: int, chain: Chain, n_each: int = 32) -> list[FloatArray]:
+    """The numbers that stand for the categories of each column.
+
+    Each becomes three hinges, which take as much memory as ``n_each`` numbers.
+    """
     held = step.get("categories_")
     if not isinstance(held, list) or len(held) != d:
         chain.refuse(f"its {step.kind} is of a release before 0.20, which is not read")
@@ -174,6 +178,7 @@ def _categories(step: Record, d: int, chain: Chain) -> list[FloatArray]:
             chain.refuse(
                 f"column {i} of its {step.kind} holds words, which no network of numbers reads"
             )
+        chain.reserve(values.size * n_each)
         values = chain.numbers(values[~np.isnan(values.astype(np.float64))])
         if not values.size or (np.diff(values) <= 0).any():
             chain.refuse(f"the categories of its {step.kind} are not in order")
@@ -222,12 +227,16 @@ def joined(first: Columns, second: Columns, chain: Chain) -> Columns:
         chain.refuse(f"{error}")
 
 
-def _by_columns(step: Record, d: int, chain: Chain, notes: list[str]) -> Columns:
-    """The outputs of the steps of some columns, side by side."""
+def _by_columns(step: Record, d: int, chain: Chain, notes: list[str], n_each: int = 16) -> Columns:
+    """The outputs of the steps of some columns, side by side.
+
+    Each place of a column takes as much memory as ``n_each`` numbers.
+    """
     names = [f"{name}" for name in _listed(value_of(step.get("feature_names_in_")))]
     blocks = []
     for label, inner, columns in step.get("transformers_", ()):
         places = _places(columns, d, names, chain)
+        chain.reserve(n_each * len(places))
         if not places or (isinstance(inner, str) and inner == "drop"):
             continue
         chosen = Columns.chosen(d, places)
