@@ -6,6 +6,7 @@ import json
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
 from typer.testing import CliRunner
@@ -33,7 +34,7 @@ def table(path, X, names=("a", "b", "c")):
 def shifted(network, by):
     """The network with an addition to its first output."""
     *biases, c = network.biases
-    return revelu.Network(network.weights, [*biases, c + [by, 0.0]], network.skip)
+    return revelu.Network(network.weights, [*biases, c + np.array([by, 0.0])], network.skip)
 
 
 def test_the_worst_rows_come_first(tmp_path):
@@ -113,9 +114,7 @@ def classes_of(model):
 
 
 def test_columns_are_found_by_their_names(tmp_path):
-    import pandas
-
-    frame = pandas.DataFrame(X, columns=["a", "b", "c"])
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
     model = LogisticRegression().fit(frame, X @ [1.0, 2.0, 3.0] > 0.1)
     old = tmp_path / "old.pkl"
     old.write_bytes(pickle.dumps(model))

@@ -67,10 +67,8 @@ def compare(
     """
     from revelu.tasks.compare import compare as align
 
-    kept: dict[Any, str] = {
-        **dict.fromkeys((first, second), "is compared"),
-        inputs: "holds the inputs",
-    }
+    kept: dict[Any, str] = dict.fromkeys((first, second), "is compared")
+    kept[inputs] = "holds the inputs"
     reading.reserve([output], kept, check=check_csv)
     if inputs is not None:
         return _of_answers(reading, first, second, inputs, tolerance, output)
