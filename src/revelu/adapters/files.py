@@ -12,12 +12,14 @@ from revelu.adapters.ports import Ports
 from revelu.adapters.state_dicts import open_state
 from revelu.adapters.torch_files import EXPORTED, open_torch_file
 from revelu.formats.arrays import check_is_file
-from revelu.formats.reading import is_read
+from revelu.formats.reading import is_read, suffixes
 from revelu.network import load
 
 _TORCH = (".pt", ".pth", EXPORTED)
 
-SUFFIXES = (".onnx", ".npz", ".safetensors", *_TORCH, ".skops", *PICKLED)
+_OWN = (".onnx", ".npz", ".safetensors", *_TORCH, ".skops")
+
+SUFFIXES = (*_OWN, *suffixes())
 
 
 def is_file_of_a_model(path: Path) -> bool:

@@ -111,9 +111,10 @@ def open_read(path: Path, dim_in: int | None = None, ports: Ports | None = None)
     """
     if not is_read(path):
         raise InputError(f"{path}: no file whose weights are read")
-    (ports or Ports()).only("files that are read")
+    ports = ports or Ports()
+    ports.only("files that are read", "activation")
     try:
-        target = OpenTarget(path, read_model(path))
+        target = OpenTarget(path, read_model(path, ports.activation))
     except (FormatError, UntrustedError) as error:
         if path.suffix.lower() in PICKLED:
             raise type(error)(f"{error}; --trust opens it, and runs whatever it says") from None

@@ -29,11 +29,12 @@ def read(
 ) -> ExitCode:
     """Read a file, certify it against a target where one is given, and write it."""
     from revelu.adapters.open_models import open_read
+    from revelu.adapters.ports import Ports
     from revelu.tasks.extract.read import as_read, read_recovery
 
     file = asking.target
     with asking.timed():
-        opened = open_read(Path(file), asking.dim_in)
+        opened = open_read(Path(file), asking.dim_in, Ports(activation=asking.activation))
     if against is None:
         recovery = read_recovery(opened)
         asking.picture(recovery.network)

@@ -1,7 +1,7 @@
 """Files of other programs in which weights lie open: the suffix decides who reads them.
 
-A reader is a module with ``read(path) -> OpenModel``; adding one is a line in ``_READERS``.
-Nothing that a file says is run, and what it may take is bounded by its size.
+A reader is a module with ``read(path, activation) -> OpenModel``; adding one is a line in
+``_READERS``.  Nothing that a file says is run, and what it may take is bounded by its size.
 """
 
 import importlib
@@ -12,9 +12,12 @@ from revelu.formats.open_model import OpenModel
 __all__ = ["OpenModel", "is_read", "read_model", "suffixes"]
 
 _READERS = {
+    ".mat": "revelu.formats.mat",
+    ".nnet": "revelu.formats.nnet",
     ".joblib": "revelu.formats.sklearn_model",
     ".pickle": "revelu.formats.sklearn_model",
     ".pkl": "revelu.formats.sklearn_model",
+    ".zip": "revelu.formats.stable_baselines",
 }
 
 
@@ -28,8 +31,13 @@ def is_read(path: Path) -> bool:
     return path.suffix.lower() in _READERS
 
 
-def read_model(path: Path) -> OpenModel:
+def read_model(path: Path, activation: str | None = None) -> OpenModel:
     """Read a model.
+
+    Parameters
+    ----------
+    activation : {"relu"}, optional
+        What is between its layers, where the file does not say.
 
     Raises
     ------
@@ -39,5 +47,5 @@ def read_model(path: Path) -> OpenModel:
         If only running what it says would show what it holds.
     """
     module = importlib.import_module(_READERS[path.suffix.lower()])
-    found: OpenModel = module.read(path)
+    found: OpenModel = module.read(path, activation)
     return found

@@ -71,7 +71,7 @@ _HEADS = {"identity": "none", "softmax": "softmax", "logistic": "logit", "exp": 
 _SCORES = "its answers are the scores of decision_function, and no probabilities"
 
 
-def read(path: Path) -> OpenModel:
+def read(path: Path, activation: str | None = None) -> OpenModel:  # noqa: ARG001 - it says its own
     """Read a fitted model; nothing that the file says is run.
 
     Raises

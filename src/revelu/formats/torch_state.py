@@ -70,6 +70,14 @@ def read_state(path: Path) -> dict[str, np.ndarray]:
         return _read(path, archive)
 
 
+def read_state_in(path: Path, archive: zipfile.ZipFile) -> dict[str, np.ndarray]:
+    """Read the tensors of a state dict from an archive that is open; errors name ``path``.
+
+    Errors are those of :func:`read_state`.
+    """
+    return _read(path, archive)
+
+
 def is_script(path: Path) -> bool:
     """Whether a file is a TorchScript program, which has its code in it."""
     if not zipfile.is_zipfile(path):
