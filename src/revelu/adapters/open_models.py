@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from revelu.adapters.other_formats import as_function, kind_of_file
 from revelu.adapters.ports import Ports
 from revelu.errors import FormatError, InputError, UntrustedError
 from revelu.formats import Frame
@@ -97,6 +98,14 @@ class OpenTarget:
         return self.link.answers(self.network(X))
 
 
+def _other_way(path: Path) -> str:
+    """Say how a file that is not read is asked; nothing where there is no other way."""
+    if path.suffix.lower() in PICKLED:
+        return "; --trust opens it, and runs whatever it says"
+    kind = kind_of_file(path) if path.is_file() else None
+    return f"; to ask it instead, {as_function(kind)}" if kind is not None and kind.code else ""
+
+
 def open_read(path: Path, dim_in: int | None = None, ports: Ports | None = None) -> OpenTarget:
     """Read a file as a target.
 
@@ -116,8 +125,6 @@ def open_read(path: Path, dim_in: int | None = None, ports: Ports | None = None)
     try:
         target = OpenTarget(path, read_model(path, ports.activation))
     except (FormatError, UntrustedError) as error:
-        if path.suffix.lower() in PICKLED:
-            raise type(error)(f"{error}; --trust opens it, and runs whatever it says") from None
-        raise
+        raise type(error)(f"{error}{_other_way(path)}") from None
     agreed_dim_in(f"{path}", target.dim_in, dim_in)
     return target

@@ -203,6 +203,17 @@ class Chain:
         self.reserve(n * n)
         self.dense(np.eye(n), np.zeros(n))
 
+    def flatten(self) -> None:
+        """Read an image as a row from here on, channel by channel."""
+        self._flush()
+        self.shape = (self.size,)
+
+    def leaky(self, slope: float) -> None:
+        """Add leaky ReLUs of one slope."""
+        if not np.isfinite(slope):
+            self.refuse(f"a slope of {slope}")
+        self.unit("PRelu", np.array([[[slope]]] if len(self.shape) == 3 else [slope]))
+
     def unit(self, kind: str, alpha: FloatArray | None = None) -> None:
         """Add a ReLU, or one of its leaky kin."""
         if not self.nodes and self._dense is None and len(self.shape) == 1:

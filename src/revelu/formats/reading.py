@@ -12,11 +12,15 @@ from revelu.formats.open_model import OpenModel
 __all__ = ["OpenModel", "is_read", "read_model", "suffixes"]
 
 _READERS = {
+    ".h5": "revelu.formats.keras_model",
+    ".hdf5": "revelu.formats.keras_model",
+    ".keras": "revelu.formats.keras_model",
     ".mat": "revelu.formats.mat",
     ".nnet": "revelu.formats.nnet",
     ".joblib": "revelu.formats.sklearn_model",
     ".pickle": "revelu.formats.sklearn_model",
     ".pkl": "revelu.formats.sklearn_model",
+    ".tflite": "revelu.formats.tflite",
     ".zip": "revelu.formats.stable_baselines",
 }
 
