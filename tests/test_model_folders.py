@@ -120,9 +120,6 @@ def test_a_description_that_is_no_text_is_damaged(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
-        ("m.keras", "", "a Keras model.*keras.models.load_model"),
-        ("m.h5", "", "a Keras model"),
-        ("m.tflite", "", "a TensorFlow Lite model.*get_signature_runner"),
         ("m.ubj", "", "an XGBoost model.*xgboost.Booster"),
         ("m.json", '{"learner": {"gradient_booster": {}}}', "an XGBoost model"),
         ("m.txt", "tree\nversion=v4\n", "a LightGBM model"),
