@@ -71,6 +71,7 @@ OPTIONAL = {
     "orjson",
     "pandas",
     "pyarrow",
+    "pyfive",
     "safetensors",
     "skl2onnx",
     "sklearn",

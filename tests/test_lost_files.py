@@ -158,7 +158,7 @@ def test_matlabs_weights_are_read(tmp_path, packed, form):
     ("name", "content", "words"),
     [
         ("m.tflite", b"", "no TensorFlow Lite model; to ask it .*get_signature_runner"),
-        ("m.tflite", b"\x14\0\0\0TFL3" + bytes(60), "not a readable TensorFlow Lite model"),
+        ("m.tflite", b"\x14\0\0\0TFL3" + bytes(60), "0 graphs, of which one is read"),
         ("m.nnet", b"// nothing\n", "not a readable .nnet file"),
         ("m.mat", b"MATLAB 7.3 MAT-file" + bytes(200), "save it with -v7"),
         ("m.zip", b"PK", "not a readable archive"),

@@ -10,6 +10,7 @@ import struct
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from enum import IntEnum
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +35,22 @@ _TYPES = {
     12: "i8",
     13: "u8",
 }
-_MATRIX, _PACKED = 14, 15
-_CELL, _DOUBLE, _LARGEST_CLASS = 1, 6, 15
+
+
+class _Element(IntEnum):
+    """Types of elements that are no numbers."""
+
+    MATRIX = 14
+    PACKED = 15
+
+
+class _Class(IntEnum):
+    """Classes of matrices: cells, and numbers from the first to the last."""
+
+    CELL = 1
+    DOUBLE = 6
+    UINT64 = 15
+
 
 _NAMES = re.compile(r"(w|b|weights?|bias(?:es)?)_?(\d*)", re.IGNORECASE)
 _OPEN = (
@@ -106,10 +121,10 @@ def _read(path: Path, content: bytes) -> dict[str, Any]:
         raise FormatError(f"{path}: no .mat file of version 5 to 7.2: save it with -v7")
     reader, named = _Reader(path, order, max(2**27, 4 * len(content))), dict[str, Any]()
     for kind, data in reader.elements(content[128:]):
-        is_packed = kind == _PACKED
+        is_packed = kind == _Element.PACKED
         inner = reader.elements(reader.unpacked(data)) if is_packed else iter([(kind, data)])
         for inner_kind, inner_data in inner:
-            if inner_kind == _MATRIX:
+            if inner_kind == _Element.MATRIX:
                 name, value = reader.matrix(inner_data)
                 named[name] = value
     return named
@@ -144,7 +159,7 @@ class _Reader:
             if at + 8 + n > len(data):
                 raise FormatError(f"{self.path}: an element declares what the file does not hold")
             yield first, data[at + 8 : at + 8 + n]
-            at += 8 + n + (0 if first == _PACKED else -n % 8)
+            at += 8 + n + (0 if first == _Element.PACKED else -n % 8)
 
     def unpacked(self, data: bytes) -> bytes:
         """Unpack an element, within what is left of the limit."""
@@ -160,10 +175,12 @@ class _Reader:
         kind = next(parts)[1][0 if self.order == "<" else 3]
         dims = np.frombuffer(next(parts)[1], f"{self.order}i4").tolist()
         name = next(parts)[1].decode("latin-1")
-        if kind == _CELL and not in_cell:
-            cells = [self.matrix(part, in_cell=True)[1] for of, part in parts if of == _MATRIX]
+        if kind == _Class.CELL and not in_cell:
+            cells = [
+                self.matrix(part, in_cell=True)[1] for of, part in parts if of == _Element.MATRIX
+            ]
             return name, [a if isinstance(a, np.ndarray) else None for a in cells]
-        if not _DOUBLE <= kind <= _LARGEST_CLASS:
+        if not _Class.DOUBLE <= kind <= _Class.UINT64:
             return name, None
         stored, numbers = next(parts)
         array = np.frombuffer(numbers, f"{self.order}{_TYPES[stored]}")

@@ -45,8 +45,8 @@ _NAMES = {
     114: "QUANTIZE",
 }
 _TYPES = {0: "<f4", 1: "<f2", 2: "<i4", 3: "u1", 4: "<i8", 7: "<i2", 9: "i1", 10: "<f8"}
+_PADDING = {"same": 0, "valid": 1}
 _ACTIVATIONS = {0: "linear", 1: "relu", 3: "relu6", 4: "tanh"}
-_SAME = 0
 
 _QUANTISED = (
     "the original rounds what its layers give to 8 bits, which the network does not: its answers "
@@ -251,7 +251,7 @@ class _Reader:
         strides = said.number(2, "i"), said.number(1, "i")
         dilations = said.number(5, "i", 1), said.number(4, "i", 1)
         self._check_steps(*strides, *dilations)
-        self.put.convolution(W, b, strides, dilations, same=said.number(0, "b") == _SAME)
+        self.put.convolution(W, b, strides, dilations, same=said.number(0, "b") == _PADDING["same"])
         self._fused(said.number(3, "b"))
 
     def _depthwise(self, inputs: list[int], said: Table) -> None:
@@ -264,14 +264,16 @@ class _Reader:
         dilations = said.number(6, "i", 1), said.number(5, "i", 1)
         self._check_steps(*strides, *dilations)
         kernels = W.reshape(rows, columns, channels, n // channels)
-        self.put.depthwise(kernels, b, strides, dilations, same=said.number(0, "b") == _SAME)
+        self.put.depthwise(
+            kernels, b, strides, dilations, same=said.number(0, "b") == _PADDING["same"]
+        )
         self._fused(said.number(4, "b"))
 
     def _pooling(self, kind: str, said: Table) -> None:
         strides = said.number(2, "i"), said.number(1, "i")
         size = said.number(4, "i"), said.number(3, "i")
         self._check_steps(*strides, *size)
-        self.put.pooling(kind, size, strides, same=said.number(0, "b") == _SAME)
+        self.put.pooling(kind, size, strides, same=said.number(0, "b") == _PADDING["same"])
         self._fused(said.number(5, "b"))
 
     def _check_steps(self, *steps: int) -> None:
