@@ -100,9 +100,11 @@ class OpenTarget:
 
 def _other_way(path: Path) -> str:
     """Say how a file that is not read is asked; nothing where there is no other way."""
+    if not path.is_file():
+        return ""
     if path.suffix.lower() in PICKLED:
         return "; --trust opens it, and runs whatever it says"
-    kind = kind_of_file(path) if path.is_file() else None
+    kind = kind_of_file(path)
     return f"; to ask it instead, {as_function(kind)}" if kind is not None and kind.code else ""
 
 

@@ -221,7 +221,7 @@ def load(path: Path) -> Arrays:
 
 def is_of_labels(name: str, model: Any) -> bool:
     """Whether a value of a file that revelu wrote is of the names of classes."""
-    return bool(model.producer_name == _PRODUCER and is_label(name))
+    return bool(model.producer_name == _PRODUCER and is_label(name, model.graph))
 
 
 def certified_of(model: Any) -> bool | None:

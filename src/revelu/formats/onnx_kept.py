@@ -13,6 +13,7 @@ __all__ = ["Kept", "is_label"]
 # By its name a reader knows the output of labels, which is none of the network.
 _LABEL = "label"
 _INSIDE = "labels_"
+_NAMES = f"{_INSIDE}names"
 
 
 @dataclass(frozen=True)
@@ -60,14 +61,14 @@ class Kept:
         Of several outputs it is that of the largest; of a single one the second of two classes,
         where it is positive.
         """
-        if len(self.classes) != max(k, 2):
+        if len(self.classes) != max(k, 2) or output == _LABEL:
             return [], []
         from onnx import TensorProto, helper, numpy_helper  # noqa: PLC0415
 
         names, kind = self._names(), TensorProto.STRING
         if names.dtype.kind in "if":
             kind = TensorProto.INT64 if names.dtype.kind == "i" else TensorProto.DOUBLE
-        tensors.append(numpy_helper.from_array(names, f"{_INSIDE}names"))
+        tensors.append(numpy_helper.from_array(names, _NAMES))
         place = f"{_INSIDE}place"
         if k > 1:
             nodes = [helper.make_node("ArgMax", [output], [place], axis=1, keepdims=0)]
@@ -79,7 +80,7 @@ class Kept:
                 helper.make_node("Cast", [f"{_INSIDE}side"], [f"{_INSIDE}whole"], to=7),
                 helper.make_node("Reshape", [f"{_INSIDE}whole", f"{_INSIDE}shape"], [place]),
             ]
-        nodes.append(helper.make_node("Gather", [f"{_INSIDE}names", place], [_LABEL]))
+        nodes.append(helper.make_node("Gather", [_NAMES, place], [_LABEL]))
         return nodes, [helper.make_tensor_value_info(_LABEL, kind, ["N"])]
 
     def _names(self) -> np.ndarray:
@@ -100,6 +101,7 @@ class Kept:
         return said
 
 
-def is_label(name: str) -> bool:
-    """Whether a value of a file that revelu wrote belongs to the output of labels."""
-    return name == _LABEL or name.startswith(_INSIDE)
+def is_label(name: str, graph: Any) -> bool:
+    """Whether a value of a graph that revelu wrote belongs to the output of labels."""
+    belongs = name == _LABEL or name.startswith(_INSIDE)
+    return belongs and any(tensor.name == _NAMES for tensor in graph.initializer)
