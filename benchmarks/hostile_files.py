@@ -26,13 +26,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from lost_files import SUFFIXES as READ
+from lost_files import small_files
 from page import keep
 
 import revelu
 
 FIRST_SEED = 15_000_000
 N_MUTANTS = 100_000
-SUFFIXES = (".onnx", ".npz", ".safetensors", ".pt")
+SUFFIXES = (".onnx", ".npz", ".safetensors", ".pt", *READ)
 
 # One mutant, and all that the process ever has.
 MAX_SECONDS = 20.0
@@ -69,6 +71,8 @@ class Outcome:
 
 def seeds_of(suffix: str, folder: Path) -> list[bytes]:
     """Well-formed files that mutants are made of."""
+    if suffix in READ:
+        return small_files(suffix)
     networks = [
         revelu.zoo.random_network([3, 4, 2], seed=0),
         revelu.zoo.random_network([2, 3, 3, 1], seed=1),
@@ -161,7 +165,7 @@ def _read(path: Path) -> None:
 
 
 def _ask(path: Path) -> None:
-    oracle = revelu.open_oracle(path)
+    oracle = revelu.open_oracle(path, activation="relu" if path.suffix == ".mat" else None)
     if oracle.dim_in < 10_000:
         oracle(np.zeros((3, oracle.dim_in)))
 

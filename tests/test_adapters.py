@@ -2,6 +2,7 @@
 
 import pickle
 from concurrent.futures import ProcessPoolExecutor
+from fractions import Fraction
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -242,11 +243,15 @@ def test_unknown_kinds_name_the_known(name):
 
 
 @pytest.mark.parametrize("suffix", [".pkl", ".pickle", ".PKL"])
-def test_pickled_files_need_trust(tmp_path, suffix):
+def test_pickled_files_that_cannot_be_read_need_trust(tmp_path, suffix):
     path = tmp_path / f"model{suffix}"
     path.touch()
-    with pytest.raises(UntrustedError, match="executes code; --trust allows it"):
+    with pytest.raises(FormatError, match="--trust opens it, and runs whatever it says"):
         open_oracle(path)
+    path.write_bytes(pickle.dumps(Fraction(1, 2)))
+    with pytest.raises(UntrustedError, match=r"names fractions\.Fraction.*nothing was run"):
+        open_oracle(path)
+    path.write_bytes(b"")
     with pytest.raises(FormatError, match="cannot be opened by joblib"):
         open_oracle(path, trust=True)
 

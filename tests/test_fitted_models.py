@@ -257,14 +257,14 @@ def test_a_calibrated_model_is_asked_and_what_it_calibrates_is_named(cancer):
 
 
 @pytest.mark.parametrize("suffix", [".joblib", ".pkl", ".pickle"])
-def test_pickled_models_are_opened_with_trust(tmp_path, cancer, suffix):
+def test_pickled_models_are_opened_with_trust_and_read_without(tmp_path, cancer, suffix):
     X, y = cancer
     model, path = LogisticRegression(max_iter=5000).fit(X, y), tmp_path / f"m{suffix}"
     joblib.dump(model, path) if suffix == ".joblib" else path.write_bytes(pickle.dumps(model))
-    with pytest.raises(UntrustedError, match="--trust"):
-        revelu.open_oracle(path)
     found = revelu.open_oracle(path, trust=True)(X)
     np.testing.assert_array_equal(found, model.predict_proba(X))
+    # Without it, too, but read and not run.
+    np.testing.assert_allclose(revelu.open_oracle(path)(X), found, atol=1e-12)
 
 
 def test_skops_files_need_no_trust(tmp_path, cancer):

@@ -7,6 +7,10 @@ from types import SimpleNamespace
 
 import pytest
 
+SUFFIXES = (
+    *(".onnx", ".npz", ".safetensors", ".pt"),
+    *(".pkl", ".joblib", ".h5", ".keras", ".tflite", ".zip", ".mat", ".nnet"),
+)
 FOLDER = Path(__file__).parents[1] / "benchmarks"
 
 
@@ -23,8 +27,11 @@ def hostile_files(monkeypatch):
         sys.modules.pop(name, None)
 
 
-@pytest.mark.parametrize("suffix", [".onnx", ".npz", ".safetensors", ".pt"])
+@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.filterwarnings("ignore")  # of models that are fitted to be mutated
 def test_mutants_are_refused_or_opened(hostile_files, suffix):
+    if suffix in {".h5", ".keras"}:
+        pytest.importorskip("pyfive")
     found = queue.Queue()
     hostile_files.work(suffix, 0, 60, SimpleNamespace(value=0), found)
     counts, faults, _ = found.get()
@@ -43,7 +50,7 @@ def test_what_is_looked_for_is_found(hostile_files, tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("suffix", [".onnx", ".npz", ".safetensors", ".pt"])
+@pytest.mark.parametrize("suffix", SUFFIXES)
 def test_a_thousand_mutants_of_each_format_in_processes_of_their_own(hostile_files, suffix):
     outcome = hostile_files.run(suffix, 1000)
     assert not outcome.faults

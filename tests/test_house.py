@@ -72,6 +72,7 @@ OPTIONAL = {
     "orjson",
     "pandas",
     "pyarrow",
+    "pyfive",
     "safetensors",
     "skl2onnx",
     "sklearn",

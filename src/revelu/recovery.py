@@ -19,7 +19,11 @@ from revelu.shown import SCHEMA, Shown, plain
 from revelu.status import Status
 from revelu.types import BoolArray, FloatArray
 
+READ = "read"
+"""The method of what was read from a file in which the weights lie open."""
+
 __all__ = [
+    "READ",
     "Beyond",
     "Certificate",
     "Fidelity",
@@ -203,6 +207,13 @@ class Result(Shown):
 
     told_by: ClassVar[str] = "extract"
 
+    @property
+    def certified(self) -> bool | None:
+        """Whether fresh queries have vouched for it; None of what was read and nobody asked."""
+        if self.method == READ and not self.ledger.n_queries:
+            return None
+        return self.status is Status.RECOVERED
+
     def __repr__(self) -> str:
         parts = [_words(self.status), *self.subject(), f"{self.ledger.n_queries:,} queries"]
         return f"<{type(self).__name__}: {', '.join(parts)}>"
@@ -220,7 +231,7 @@ class Result(Shown):
         found: dict[str, Any] = {"schema": SCHEMA, "status": _words(self.status, "_")}
         recovers = hasattr(self, "certificate")
         if recovers:
-            found |= {"certified": self.status is Status.RECOVERED, "method": self.method}
+            found |= {"certified": self.certified, "method": self.method}
         found |= self.fields()
         found |= {"queries": self.ledger.n_queries, "rounds": self.ledger.n_rounds}
         found["by_phase"] = dict(self.ledger.by_phase)
@@ -262,7 +273,7 @@ class Recovery(Result):
         Of a network from labels: what its outputs stand for, or, of a single output, what a number
         that is not positive and one that is do.
     class_names : tuple of str
-        Their names, where the target answers names.
+        Their names, where the target answers names, or a file that was read has them.
     standard_errors : list of (ndarray, ndarray) or None
         Of weights ``(k, d)`` and biases ``(k,)`` of each layer of
         ``network.with_unit_rows()``, where hidden rows have Euclidean norm 1 and their outgoing
@@ -285,7 +296,7 @@ class Recovery(Result):
 
     def __post_init__(self) -> None:
         """Have the network say, wherever it goes, whether it is certified."""
-        for name, certified in (("network", self.status is Status.RECOVERED), ("rejected", False)):
+        for name, certified in (("network", self.certified), ("rejected", False)):
             found = getattr(self, name)
             if found is not None:
                 object.__setattr__(self, name, found.marked(certified))

@@ -6,19 +6,20 @@ from typing import Any
 from revelu.adapters.estimators import EstimatorTarget, load_estimator, load_skops
 from revelu.adapters.model_folders import model_in
 from revelu.adapters.onnx_runtime import OnnxTarget
+from revelu.adapters.open_models import PICKLED, open_read
 from revelu.adapters.other_formats import kind_of_file, refusal
 from revelu.adapters.ports import Ports
 from revelu.adapters.state_dicts import open_state
 from revelu.adapters.torch_files import EXPORTED, open_torch_file
-from revelu.errors import UntrustedError
 from revelu.formats.arrays import check_is_file
+from revelu.formats.reading import is_read, suffixes
 from revelu.network import load
 
-# Opening these unpickles them, which executes what they say.
-_PICKLED = (".joblib", ".pkl", ".pickle")
 _TORCH = (".pt", ".pth", EXPORTED)
 
-SUFFIXES = (".onnx", ".npz", ".safetensors", *_TORCH, ".skops", *_PICKLED)
+_OWN = (".onnx", ".npz", ".safetensors", *_TORCH, ".skops")
+
+SUFFIXES = (*_OWN, *suffixes())
 
 
 def is_file_of_a_model(path: Path) -> bool:
@@ -57,11 +58,13 @@ def open_file(path: Path, dim_in: int | None, ports: Ports, *, trust: bool) -> A
         return open_torch_file(path, dim_in, ports, trust=trust)
     if suffix == ".skops":
         return EstimatorTarget(load_skops(path, trust=trust), ports)
-    if suffix in _PICKLED:
+    if suffix in PICKLED:
         check_is_file(path)
         if not trust:
-            raise UntrustedError(f"{path}: opening it executes code; --trust allows it")
+            return open_read(path, dim_in, ports)
         return EstimatorTarget(load_estimator(path), ports)
+    if is_read(path):
+        return open_read(path, dim_in, ports)
     kind = kind_of_file(path)
     assert kind is not None  # noqa: S101 - is_file_of_a_model
     raise refusal(path, kind)

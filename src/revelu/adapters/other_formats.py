@@ -98,9 +98,14 @@ def refusal(path: Path, kind: ModelKind) -> InputError:
     """Return what is said of such a file."""
     if not kind.code:
         return InputError(f"{path}: {kind.name}")
-    return InputError(
-        f"{path}: {kind.name}, which revelu does not open: write it as a function f in mymodel.py "
-        f"and name that (mymodel:f --trust --dim-in N): {kind.code}"
+    return InputError(f"{path}: {kind.name}, which revelu does not open: {as_function(kind)}")
+
+
+def as_function(kind: Kind) -> str:
+    """Say how a model of a kind is asked through a function."""
+    return (
+        "write it as a function f in mymodel.py and name that (mymodel:f --trust --dim-in N): "
+        f"{kind.code}"
     )
 
 

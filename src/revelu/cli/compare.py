@@ -1,16 +1,20 @@
-"""``revelu compare``: the parameters of two files, aligned."""
+"""``revelu compare``: the parameters of two files, aligned; or their answers, side by side."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from revelu.cli.command import Reading, command
 from revelu.cli.exit_codes import ExitCode
+from revelu.cli.options import optional
+from revelu.errors import FormatError, InputError
 from revelu.report.sections import facts
 from revelu.shown import SCHEMA
 
 if TYPE_CHECKING:
     from revelu.tasks.compare import Comparison
+    from revelu.tasks.side_by_side import SideBySide
 
 
 @command
@@ -25,15 +29,36 @@ def compare(
     ],
     tolerance: Annotated[
         float,
-        typer.Option(metavar="T", help="Largest difference, relative to a neuron's weights."),
+        typer.Option(
+            metavar="T",
+            help="Largest difference, relative to a neuron's weights, or to the largest answer.",
+        ),
     ] = 1e-6,
+    inputs: Annotated[
+        Path | None,
+        optional("Compare what both answer to these rows, instead.", metavar="X.csv"),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        optional(
+            "Where to write the answers side by side, the worst rows first.",
+            "--output",
+            "-o",
+            metavar="DIFF.csv",
+        ),
+    ] = None,
     *,
     reading: Reading,
 ) -> ExitCode:
     """Compare the weights of A and B up to permutation, scales and free signs.
 
+    With --inputs, compare what A and B answer to the rows of a table.
+
     Example:
       revelu compare found.onnx model.onnx --tolerance 1e-4
+
+    Example, of the answers:
+      revelu compare old.pkl new.onnx --inputs table.csv -o diff.csv
 
     Exit codes:
       0  they agree
@@ -42,12 +67,51 @@ def compare(
     """
     from revelu.tasks.compare import compare as align
 
-    reading.reserve([], dict.fromkeys((first, second), "is compared"))
+    kept: dict[Any, str] = dict.fromkeys((first, second), "is compared")
+    kept[inputs] = "holds the inputs"
+    reading.reserve([output], kept, check=check_csv)
+    if inputs is not None:
+        return _of_answers(reading, first, second, inputs, tolerance, output)
+    if output is not None:
+        raise InputError("-o writes answers: give the rows to ask for, --inputs X.csv")
     found = align(first, second, tolerance)
     reading.picture(found.first)
     account = _document(first, second, found)
     reading.show(account, facts("compare", account))
     return ExitCode.CERTIFIED if found.agree else ExitCode.NOT_CERTIFIED
+
+
+def check_csv(path: Path) -> None:
+    """Refuse what is no place for a table of answers."""
+    if path.suffix.lower() != ".csv":
+        raise FormatError(f"{path}: a table of answers ends in .csv")
+    if not path.parent.is_dir():
+        raise FormatError(f"{path}: the folder {path.parent} does not exist")
+
+
+def _of_answers(
+    reading: Reading, first: str, second: str, inputs: Path, tolerance: float, output: Path | None
+) -> ExitCode:
+    """Compare what two models answer, and write it."""
+    from revelu.tasks.side_by_side import side_by_side
+
+    with reading.timed():
+        found = side_by_side(first, second, inputs, tolerance)
+    reading.write([output], found.save)
+    account = _document_of_answers(first, second, found) | {"outputs": reading.written}
+    account["warnings"] = list(reading.unwritten)
+    reading.show(account, facts("compare", account))
+    return ExitCode.CERTIFIED if found.agree else ExitCode.NOT_CERTIFIED
+
+
+def _document_of_answers(first: str, second: str, found: "SideBySide") -> dict[str, Any]:
+    return {
+        "schema": SCHEMA,
+        "status": "agree" if found.agree else "differ",
+        "files": [first, second],
+        "tolerance": found.tolerance,
+        "answers": found.to_dict(),
+    }
 
 
 def _document(first: str, second: str, found: "Comparison") -> dict[str, Any]:

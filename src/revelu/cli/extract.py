@@ -11,6 +11,7 @@ from revelu.cli.command import Asking, command
 from revelu.cli.exit_codes import ExitCode, of_status
 from revelu.cli.networks import frame_of, save_network
 from revelu.cli.options import Box, Force, Outputs, flag, optional
+from revelu.cli.reading import read
 from revelu.errors import InputError
 from revelu.report.summary import rows_of
 
@@ -23,7 +24,7 @@ def extract(
         str,
         typer.Option(
             help="auto, or one_hidden, near_duplicates, fit, two_hidden, leaky, deep, labels; "
-            "`revelu methods` says what each is for."
+            "`revelu methods` says what each is for. read: of a file whose weights lie open."
         ),
     ] = "auto",
     polish: Annotated[
@@ -47,6 +48,14 @@ def extract(
         bool, flag("Use class labels alone: the largest answer, or the sign.", "--labels")
     ] = False,
     checks: Annotated[int, typer.Option(help="Fresh queries of the certificate.")] = 3000,
+    keep_scaler: Annotated[
+        bool,
+        flag("Of a file that is read, keep the scaler as nodes: .onnx only.", "--keep-scaler"),
+    ] = False,
+    against: Annotated[
+        str | None,
+        optional("Of a file that is read: the target to certify it against.", metavar="TARGET"),
+    ] = None,
     *,
     asking: Asking,
 ) -> ExitCode:
@@ -58,6 +67,9 @@ def extract(
     Example, of an endpoint:
       revelu extract https://HOST/predict --request '{"features": $rows}' \
       --answer '$.prediction' --dim-in 64 --key-env API_KEY -o found.onnx
+
+    Example, of a pickle of scikit-learn, which is read and not run:
+      revelu extract old.pkl -o new.onnx
 
     Exit codes:
       0  recovered and certified
@@ -73,10 +85,25 @@ def extract(
     from revelu.formats.tables import read_named_table
     from revelu.oracle.column_names import NamedRows
     from revelu.tasks.extract.extract import extract as recover
+    from revelu.tasks.extract.read import is_to_be_read
 
     outputs = asking.reserve(output or [], check=check_writable)
     if head and not any(path.suffix.lower() == ".onnx" for path in outputs):
         raise InputError("--head writes the target's head to an .onnx file: give -o FILE.onnx")
+    if is_to_be_read(asking.target, method, trust=asking.trust, labels=labels):
+        return read(
+            asking,
+            outputs,
+            against=against,
+            box=box,
+            inputs=inputs,
+            checks=checks,
+            head=head,
+            keep_scaler=keep_scaler,
+            force=force,
+        )
+    if keep_scaler or against is not None:
+        raise InputError("--keep-scaler and --against are for files that are read, as a .pkl is")
     rows = None if inputs is None else NamedRows(*read_named_table(inputs), f"{inputs}")
     with asking.opened(box) as oracle:
         frame = frame_of(oracle.target, asking.target) if like_input else None

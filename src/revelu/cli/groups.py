@@ -15,12 +15,12 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "Where it is asked": ("box", "like", "columns", "mean", "std", "keep_discrete"),
     "Search": (
         *("method", "polish", "elsewhere", "labels", "neurons", "order", "halfspaces", "known"),
-        *("checks", "inputs", "every_row", "norm", "perturb", "tolerance", "seed"),
+        *("against", "checks", "inputs", "every_row", "norm", "perturb", "tolerance", "seed"),
     ),
     "Limits": ("budget", "max_seconds", "journal", "rate", "retry_for", "batch", "workers", "dask"),
     "Output": (
-        *("output", "force", "like_input", "head", "plot", "png", "price", "baseline"),
-        *("fail_on", "report"),
+        *("output", "force", "like_input", "head", "keep_scaler", "plot", "png", "price"),
+        *("baseline", "fail_on", "report"),
         *("as_json", "as_csv", "verbose", "quiet"),
     ),
     "Endpoints": (

@@ -20,9 +20,9 @@ Target: TypeAlias = Annotated[
     str,
     typer.Argument(
         metavar="TARGET",
-        help="demo:NAME, a file ending in .onnx, .npz, .safetensors, .pt, .skops or .toml, a "
-        "folder of MLflow's or Hugging Face's, an address http(s)://..., or, with --trust, a "
-        ".joblib, .pkl or module:attribute.",
+        help="demo:NAME, a file ending in .onnx, .npz, .safetensors, .pt, .skops, .pkl, .joblib or "
+        ".toml, a folder of MLflow's or Hugging Face's, an address http(s)://..., or, with "
+        "--trust, module:attribute.",
         show_default=False,
     ),
 ]

@@ -20,11 +20,13 @@ from revelu.errors import FormatError
 from revelu.formats.arrays import Arrays, check_is_file, is_in_memory, naming_system_errors
 from revelu.formats.nodes import Node
 from revelu.formats.onnx_frame import Frame
+from revelu.formats.onnx_kept import Kept
 from revelu.numerics.links import NONE, Link
 
 __all__ = [
     "Arrays",
     "Frame",
+    "Kept",
     "Node",
     "check_writable",
     "load_arrays",
@@ -74,6 +76,7 @@ def save_arrays(
     frame: Frame | None = None,
     certified: bool | None = None,
     errors: list[tuple[np.ndarray, np.ndarray]] | None = None,
+    kept: Kept | None = None,
 ) -> None:
     """Write the arrays of a network; the file appears whole or not at all.
 
@@ -91,6 +94,8 @@ def save_arrays(
     errors : list of (ndarray, ndarray), optional
         Standard errors of weights and biases, which an ``.npz`` keeps; other formats have no place
         for them.
+    kept : Kept, optional
+        Classes, columns and scaling that an ``.onnx`` file has beside it; others leave them out.
 
     Raises
     ------
@@ -105,10 +110,10 @@ def save_arrays(
         raise FormatError(f"{path}: a number is too large for {kind}")
     check_writable(path)
     arrays = Arrays(weights, biases, skip, certified, errors)
-    if frame is None:
+    if path.suffix.lower() == ".onnx":
+        module.dump(path, arrays, kind, head, frame, kept)
+    elif frame is None:
         module.dump(path, arrays, kind, head)
-    elif path.suffix.lower() == ".onnx":
-        module.dump(path, arrays, kind, head, frame)
     else:
         raise FormatError(f"{path}: a {path.suffix} file has no input to name: write .onnx")
 
@@ -140,6 +145,7 @@ def save_nodes(
     head: Link = NONE,
     frame: Frame | None = None,
     certified: bool | None = None,
+    kept: Kept | None = None,
 ) -> None:
     """Write layers that are no dense ones, too, to an ``.onnx`` file.
 
@@ -150,7 +156,7 @@ def save_nodes(
         Shape of an input.
     k : int
         Number of outputs.
-    dtype, head, frame, certified
+    dtype, head, frame, certified, kept
         As of :func:`save_arrays`.
 
     Raises
@@ -162,7 +168,7 @@ def save_nodes(
 
     kind = _dtype(path, dtype)
     check_writable(path)
-    dump_nodes(path, nodes, row, k, kind, head, frame, certified)
+    dump_nodes(path, nodes, row, k, kind, head, frame, certified, kept)
 
 
 def check_writable(path: Path) -> None:

@@ -17,6 +17,7 @@ import numpy as np
 from revelu.errors import FormatError
 from revelu.formats.arrays import Arrays, check_is_file, naming_damage, replace_file
 from revelu.formats.onnx_frame import Frame
+from revelu.formats.onnx_kept import Kept, is_label
 from revelu.numerics.links import Link
 
 __all__ = ["Frame", "data_files", "dump", "load", "read_model"]
@@ -31,6 +32,7 @@ _HEAD = "head_"
 # What of the metadata says whether fresh queries have vouched for a network, and in words.
 _MARK = "certified"
 _CERTIFIED = "Recovered by revelu, and certified by fresh queries."
+_READ = "Read by revelu from a file, {}; nothing was asked."
 _NOT_CERTIFIED = "NOT certified: found by revelu, and fresh queries do not vouch for it."
 
 # The size limit of protocol buffers.
@@ -42,7 +44,12 @@ MAX_PRODUCT = 2**26
 
 
 def dump(
-    path: Path, arrays: Arrays, dtype: np.dtype, head: Link, frame: Frame | None = None
+    path: Path,
+    arrays: Arrays,
+    dtype: np.dtype,
+    head: Link,
+    frame: Frame | None = None,
+    kept: Kept | None = None,
 ) -> None:
     """Write a graph, checked by onnx's own checker, in a frame where one is given.
 
@@ -59,7 +66,7 @@ def dump(
         raise FormatError(f"{path}: {n_bytes:,} bytes of weights, over {MAX_BYTES:,}")
     nodes, tensors, last = _layers(arrays, dtype)
     own = Frame("input", (d,), dtype, "output", dtype)
-    write_graph(path, nodes, tensors, last, k, dtype, head, frame, own, arrays.certified)
+    write_graph(path, nodes, tensors, last, k, dtype, head, frame, own, arrays.certified, kept)
 
 
 def write_graph(
@@ -73,6 +80,7 @@ def write_graph(
     frame: Frame | None,
     own: Frame,
     certified: bool | None = None,
+    kept: Kept | None = None,
 ) -> None:
     """Write nodes from ``input`` to the value ``last`` of ``k`` numbers, as a checked graph.
 
@@ -82,14 +90,20 @@ def write_graph(
         Names, shapes and types that are put around it; ``own`` has those that it has by itself.
     certified : bool or None
         Whether fresh queries have vouched for it, as the model's metadata and description say.
+    kept : Kept or None
+        What else it has.
     """
     import onnx  # noqa: PLC0415
     from onnx import helper  # noqa: PLC0415
 
     nodes += _head_nodes(head, last, tensors, dtype)
+    kept = kept or Kept()
+    nodes = kept.put_before(nodes, tensors, dtype)
     if frame is not None:
         nodes = frame.put_around(nodes, tensors, dtype)
     inputs, outputs = (frame or own).declared(k)
+    naming, labels = kept.labels(k, (frame or own).output_name, tensors)
+    nodes, outputs = [*nodes, *naming], [*outputs, *labels]
     graph = helper.make_graph(nodes, "revelu", inputs, outputs, tensors)
     model = helper.make_model(
         graph,
@@ -97,10 +111,14 @@ def write_graph(
         ir_version=IR_VERSION,
         opset_imports=[helper.make_opsetid("", OPSET)],
     )
+    said = kept.props()
     if certified is not None:
-        said = {"head": str(head)} if head.has_head else {}
-        helper.set_model_props(model, {_MARK: "yes" if certified else "no", **said})
+        said |= {"head": str(head)} if head.has_head else {}
+        said[_MARK] = "yes" if certified else "no"
         model.doc_string = _CERTIFIED if certified else _NOT_CERTIFIED
+    elif kept.words:
+        model.doc_string = _READ.format(kept.words)
+    helper.set_model_props(model, said)
     onnx.checker.check_model(model)
     replace_file(path, model.SerializeToString())
 
@@ -185,17 +203,25 @@ def load(path: Path) -> Arrays:
         for tensor in graph.initializer:
             constants[tensor.name] = numpy_helper.to_array(tensor, base_dir=folder)
         inputs = [value.name for value in graph.input if value.name not in constants]
-        if len(inputs) != 1 or len(graph.output) != 1:
+        outputs = [value.name for value in graph.output if not is_of_labels(value.name, model)]
+        if len(inputs) != 1 or len(outputs) != 1:
             raise FormatError(
-                f"{path}: {len(inputs)} inputs and {len(graph.output)} outputs, not one each"
+                f"{path}: {len(inputs)} inputs and {len(outputs)} outputs, not one each"
             )
         reader = _Reader(path, constants, inputs[0])
         for node in graph.node:
+            if is_of_labels(node.output[0], model):
+                continue
             if is_of_head(node, model):
                 reader.pass_on(node)
             else:
                 reader.read(node)
-        return reader.arrays(graph.output[0].name)._replace(certified=certified_of(model))
+        return reader.arrays(outputs[0])._replace(certified=certified_of(model))
+
+
+def is_of_labels(name: str, model: Any) -> bool:
+    """Whether a value of a file that revelu wrote is of the names of classes."""
+    return bool(model.producer_name == _PRODUCER and is_label(name, model.graph))
 
 
 def certified_of(model: Any) -> bool | None:
@@ -304,6 +330,7 @@ class _Reader:
             "Gemm": self._gemm,
             "Identity": self._identity,
             "MatMul": self._matmul,
+            "Mul": self._mul,
             "Relu": self._relu,
             "Softmax": self._softmax,
         }
@@ -397,6 +424,21 @@ class _Reader:
             if value in self.values and other in self.constants:
                 return [self._one(node, value).plus(self._bias(node, other))]
         return [self._one(node, first), self._one(node, second)]
+
+    def _mul(self, node: Any, _: dict[str, Any]) -> list[_Term]:
+        """A factor a column, or one for all."""
+        first, second = node.input
+        value, other = (second, first) if first in self.constants else (first, second)
+        term, s = self._one(node, value), self._bias(node, other)
+        if term.W is not None:
+            n = len(term.W)
+        elif term.base:
+            n = len(self.layers[term.base - 1][0])
+        else:
+            n = len(s)
+        if n * n > MAX_PRODUCT:
+            raise FormatError(f"{self.path}: {n:,} columns that are multiplied by themselves")
+        return [term.times(np.diag(np.broadcast_to(s, (n,))), self.path)]
 
     def _relu(self, node: Any, _: dict[str, Any]) -> list[_Term]:
         term = self._one(node, node.input[0])

@@ -20,9 +20,11 @@ from revelu.formats.onnx import (
     Frame,
     certified_of,
     is_of_head,
+    is_of_labels,
     read_model,
     write_graph,
 )
+from revelu.formats.onnx_kept import Kept
 from revelu.numerics.links import NONE, Link
 
 __all__ = ["dump_nodes", "read_nodes"]
@@ -41,6 +43,7 @@ def dump_nodes(
     head: Link = NONE,
     frame: Frame | None = None,
     certified: bool | None = None,
+    kept: Kept | None = None,
 ) -> None:
     """Write a graph of layers.
 
@@ -57,6 +60,8 @@ def dump_nodes(
         Names, shapes and types of input and output.
     certified : bool, optional
         Whether fresh queries have vouched for it.
+    kept : Kept, optional
+        What else the file has.
 
     Raises
     ------
@@ -87,7 +92,7 @@ def dump_nodes(
         )
         value = f"layer_{i}"
     own = Frame("input", row, kind, "output", kind)
-    write_graph(path, graph, tensors, value, k, kind, head, frame, own, certified)
+    write_graph(path, graph, tensors, value, k, kind, head, frame, own, certified, kept)
 
 
 def read_nodes(path: Path) -> tuple[tuple[int, ...], list[Node], bool | None] | None:
@@ -116,6 +121,8 @@ def read_nodes(path: Path) -> tuple[tuple[int, ...], list[Node], bool | None] | 
             if one.name == value:
                 row = tuple(int(d.dim_value) for d in one.type.tensor_type.shape.dim[1:])
         for node in graph.node:
+            if is_of_labels(node.output[0], model):
+                continue
             if node.input[0] != value or not (
                 node.op_type in {*_KINDS, *_PASSED} or is_of_head(node, model)
             ):

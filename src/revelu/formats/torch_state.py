@@ -7,7 +7,6 @@ of a dict of tensors, and no other.
 """
 
 import io
-import pickletools
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -19,6 +18,7 @@ from revelu.errors import FormatError, UntrustedError
 from revelu.extras import import_extra
 from revelu.formats.arrays import MAX_BYTES, Arrays, naming_damage, replace_file
 from revelu.formats.names import from_state, to_state
+from revelu.formats.pickled import Machine, Name
 from revelu.numerics.links import Link
 
 # Most bytes of the pickle, which has some 200 for each tensor.
@@ -70,6 +70,14 @@ def read_state(path: Path) -> dict[str, np.ndarray]:
         return _read(path, archive)
 
 
+def read_state_in(path: Path, archive: zipfile.ZipFile) -> dict[str, np.ndarray]:
+    """Read the tensors of a state dict from an archive that is open; errors name ``path``.
+
+    Errors are those of :func:`read_state`.
+    """
+    return _read(path, archive)
+
+
 def is_script(path: Path) -> bool:
     """Whether a file is a TorchScript program, which has its code in it."""
     if not zipfile.is_zipfile(path):
@@ -101,9 +109,8 @@ def _read(path: Path, archive: zipfile.ZipFile) -> dict[str, np.ndarray]:
     folder = pickles[0].filename.removesuffix("data.pkl")
     if archive.read(f"{folder}byteorder") != b"little":
         raise FormatError(f"{path}: not in little-endian order")
-    found = _Machine(path, lambda key: archive.read(f"{folder}data/{key}")).run(
-        archive.read(pickles[0])
-    )
+    pickle = archive.read(pickles[0])
+    found = _Machine(path, pickle, lambda key: archive.read(f"{folder}data/{key}")).run()
     if not _is_state(found) and isinstance(found, dict):
         states = [value for value in found.values() if value and _is_state(value)]
         # A checkpoint has one beside numbers, text and what its optimiser keeps.
@@ -119,12 +126,6 @@ def _is_state(found: Any) -> bool:
     )
 
 
-class _Name(str):
-    """A class or function that the pickle names; never looked up."""
-
-    __slots__ = ()
-
-
 class _Storage(NamedTuple):
     """The numbers of one tensor or several."""
 
@@ -132,7 +133,7 @@ class _Storage(NamedTuple):
     content: bytes
 
 
-class _Machine:
+class _Machine(Machine):
     """Follows the instructions of a pickled dict of tensors.
 
     Parameters
@@ -141,96 +142,32 @@ class _Machine:
         Gives the bytes of a storage.
     """
 
-    def __init__(self, path: Path, read: Callable[[str], bytes]) -> None:
-        self.path, self.read = path, read
-        self.stack: list[Any] = []
-        self.marks: list[int] = []
-        self.memo: dict[object, Any] = {}
+    def __init__(self, path: Path, content: bytes, read: Callable[[str], bytes]) -> None:
+        super().__init__(path, content)
+        self.read = read
 
     @staticmethod
     def refusal(path: Path) -> str:
         """What is said of a file that holds more than tensors."""
         return f"{path}: holds more than a state dict, and opening it executes code"
 
-    def run(self, pickle: bytes) -> Any:
-        """Return what the pickle describes."""
-        for opcode, argument, _ in pickletools.genops(pickle):
-            name = opcode.name
-            if name == "STOP":
-                return self.stack.pop()
-            if name in {"PROTO", "FRAME"}:
-                continue
-            if name in {"BINUNICODE", "BININT", "BININT1", "BININT2", "LONG1", "BINFLOAT"}:
-                self.stack.append(argument)
-            elif name == "GLOBAL":
-                self.stack.append(_Name(argument))
-            elif name in {"BINPUT", "LONG_BINPUT"}:
-                self.memo[argument] = self.stack[-1]
-            elif name in {"BINGET", "LONG_BINGET"}:
-                self.stack.append(self.memo[argument])
-            elif name == "MARK":
-                self.marks.append(len(self.stack))
-            elif name in {"TUPLE1", "TUPLE2", "TUPLE3"}:
-                self._tuple(len(self.stack) - int(name[-1]))
-            elif name == "TUPLE":
-                self._tuple(self.marks.pop())
-            elif name == "SETITEMS":
-                self._set_items(self.marks.pop())
-            elif name == "SETITEM":
-                self._set_items(len(self.stack) - 2)
-            elif name == "APPENDS":
-                self._append(self.marks.pop())
-            elif name == "APPEND":
-                self._append(len(self.stack) - 1)
-            else:
-                self._other(name)
-        raise FormatError(f"{self.path}: a pickle without an end")
+    def knows(self, name: Name) -> bool:
+        """Whether a name is that of a dict, of a tensor, or of one of torch's classes."""
+        return name in {_DICT, _TENSOR} or name.startswith("torch ")
 
-    def _other(self, name: str) -> None:
-        """The instructions that make something, or end with it."""
-        makers: dict[str, Callable[[], Any]] = {
-            "EMPTY_DICT": dict,
-            "EMPTY_LIST": list,
-            "EMPTY_TUPLE": tuple,
-            "NONE": lambda: None,
-            "NEWFALSE": lambda: False,
-            "NEWTRUE": lambda: True,
-            "BINPERSID": lambda: self._storage(self.stack.pop()),
-            "REDUCE": lambda: self._called(self.stack.pop(), self.stack.pop()),
-            # torch adds the version of its module to a dict of tensors in this way.
-            "BUILD": lambda: (self.stack.pop(), self.stack.pop())[1],
-        }
-        if name not in makers:
-            self._refuse()
-        self.stack.append(makers[name]())
-
-    def _refuse(self) -> NoReturn:
+    def refuse(self, _: str) -> NoReturn:
+        """Raise of what only running the file would open."""
         raise UntrustedError(self.refusal(self.path))
 
-    def _tuple(self, start: int) -> None:
-        if start < 0:
-            raise FormatError(f"{self.path}: a damaged pickle")
-        self.stack[start:] = [tuple(self.stack[start:])]
+    def built(self, found: Any, _: Any) -> Any:
+        """Return a dict as it is: torch adds the version of its module to it in this way."""
+        return found
 
-    def _set_items(self, start: int) -> None:
-        items = self.stack[start:]
-        del self.stack[start:]
-        target = self.stack[-1]
-        if not isinstance(target, dict) or not all(isinstance(k, str | int) for k in items[::2]):
-            self._refuse()
-        target.update(zip(items[::2], items[1::2], strict=True))
-
-    def _append(self, start: int) -> None:
-        items = self.stack[start:]
-        del self.stack[start:]
-        if not isinstance(self.stack[-1], list):
-            self._refuse()
-        self.stack[-1].extend(items)
-
-    def _storage(self, described: Any) -> _Storage:
+    def persistent(self, described: Any) -> _Storage:
+        """Return the numbers that tensors share."""
         kind, dtype, key, _, n = described
-        if kind != "storage" or not isinstance(dtype, _Name):
-            self._refuse()
+        if kind != "storage" or not isinstance(dtype, Name):
+            self.refuse("no storage")
         if dtype not in _DTYPES:
             raise FormatError(f"{self.path}: {dtype} is not float64 or float32")
         content = self.read(key)
@@ -238,13 +175,12 @@ class _Machine:
             raise FormatError(f"{self.path}: a tensor declares what the file does not hold")
         return _Storage(_DTYPES[dtype], content)
 
-    def _called(self, arguments: Any, function: Any) -> Any:
-        if not isinstance(function, _Name):
-            self._refuse()
-        if function == _DICT and arguments == ():
+    def called(self, name: Name, arguments: tuple[Any, ...]) -> Any:
+        """Return an empty dict, or a tensor."""
+        if name == _DICT and arguments == ():
             return {}
-        if function != _TENSOR:
-            self._refuse()
+        if name != _TENSOR:
+            self.refuse(name)
         storage, offset, shape, strides, *_ = arguments
         size, content = storage.dtype.itemsize, storage.content
         n = int(np.prod(shape, dtype=object))

@@ -3,6 +3,7 @@
 from revelu.network import zoo
 from revelu.network.alignment import Alignment, align
 from revelu.network.distance import l2_distance, l2_norm
+from revelu.network.from_files import network_of
 from revelu.network.layered import LayeredNetwork
 from revelu.network.logits import from_log_ratios, to_log_ratios
 from revelu.network.network import Network, load
@@ -21,6 +22,7 @@ __all__ = [
     "l2_distance",
     "l2_norm",
     "load",
+    "network_of",
     "simplify",
     "to_log_ratios",
     "with_slopes",

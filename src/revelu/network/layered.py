@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from revelu.errors import FormatError, InputError
-from revelu.formats import Frame, Node, save_nodes
+from revelu.formats import Frame, Kept, Node, save_nodes
 from revelu.network.layers import Convolution, Dense, ImageShape, Layer, Pooling, Prelu, Relu
 from revelu.network.network import Network
 from revelu.numerics.links import NONE, Link
@@ -276,6 +276,7 @@ class LayeredNetwork(Network):
         head: Link = NONE,
         frame: Frame | None = None,
         standard_errors: Sequence[tuple[FloatArray, FloatArray]] | None = None,
+        kept: Kept | None = None,
     ) -> None:
         """Write the network to a file; the suffix decides the format.
 
@@ -291,6 +292,8 @@ class LayeredNetwork(Network):
             Names, shapes and types of input and output, in ONNX.
         standard_errors : sequence of (ndarray, ndarray), optional
             Not kept: those of layers that are not all dense are not known.
+        kept : Kept, optional
+            Classes and columns that the file has, too, in ONNX.
 
         Raises
         ------
@@ -304,7 +307,8 @@ class LayeredNetwork(Network):
         usual = np.float32 if self.is_of_images else np.float64
         kind = np.dtype(usual if dtype is None else dtype)
         nodes = _nodes(self._layers, kind)
-        save_nodes(Path(path), nodes, self.row, self.dim_out, kind, head, frame, self.certified)
+        names = frame, self.certified, kept
+        save_nodes(Path(path), nodes, self.row, self.dim_out, kind, head, *names)
 
 
 def _nodes(layers: Sequence[Layer], dtype: np.dtype) -> list[Node]:

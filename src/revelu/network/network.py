@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from revelu.errors import FormatError, InputError
 from revelu.formats import load_arrays, load_nodes, save_arrays
+from revelu.formats.reading import is_read
 from revelu.types import BoolArray, FloatArray, IntArray
 
 
@@ -500,16 +501,21 @@ def load(path: str | PathLike[str]) -> Network:
     Parameters
     ----------
     path : path ending in ``.onnx``, ``.npz``, ``.safetensors``, ``.pt`` or ``.pth``
+        Or of a file of another program whose weights are read, such as ``.pkl``.
 
     Raises
     ------
     FormatError
         If the file cannot be read or does not hold a ReLU network.
     UntrustedError
-        If only executing what a ``.pt`` file says would show what it holds.
+        If only executing what a file says would show what it holds.
     MissingExtraError
         If the format needs a package that is not installed.
     """
+    if is_read(Path(path)):
+        from revelu.network.from_files import read_network  # noqa: PLC0415 - it stands on this
+
+        return read_network(Path(path))
     if (layered := load_nodes(Path(path))) is not None:
         from revelu.network.layered import LayeredNetwork  # noqa: PLC0415 - it stands on this
 

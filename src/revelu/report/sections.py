@@ -335,6 +335,10 @@ def facts(command: str, account: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 def _of_comparison(account: Mapping[str, Any], most: int = 24) -> list[tuple[str, str]]:
     """Where two networks differ; of a layer its first numbers."""
+    if (answers := account.get("answers")) is not None:
+        worst = ", ".join(f"{row}" for row in answers["worst_rows"])
+        digests = [("SHA-256", f"{digest} {name}") for name, digest in answers["sha256"].items()]
+        return [("answers", answers["statement"]), ("worst rows", worst), *digests]
     widths = ("-".join(map(str, a)) for a in account["architectures"])
     rows = [("networks", " and ".join(widths))]
     rows += [("because", account["reason"])] if account["reason"] else []

@@ -82,10 +82,13 @@ def rows_of(recovery: "Recovery") -> list[tuple[str, str]]:
     certificate = recovery.certificate
     if certificate is not None:
         rows.append(("certificate", certificate.statement))
-    if recovery.classes:
+    if recovery.classes or recovery.class_names:
         names = recovery.class_names or tuple(f"{label:g}" for label in recovery.classes)
-        rows.append(("classes", ", ".join(names)))
-    elif certificate is not None and certificate.n_checks and recovery.ledger.n_queries:
+        more = f", ... ({len(names):,})" if len(names) > 24 else ""
+        rows.append(("classes", ", ".join(names[:24]) + more))
+    if recovery.classes:
+        return rows
+    if certificate is not None and certificate.n_checks and recovery.ledger.n_queries:
         on = "that fresh check" if certificate.n_checks == 1 else "those fresh checks"
         # Answers that lack digits err themselves.
         own = ", the target's own errors included" if recovery.method == "fit" else ""
@@ -122,7 +125,7 @@ def ending(account: Mapping[str, Any]) -> Rows:
     rows += [("note", text) for text in account.get("notes", ())]
     rows += [("evidence", text) for text in account.get("evidence", ())]
     rows += [("warning", text) for text in account.get("warnings", ())]
-    mark = "" if account.get("certified", True) else " (not certified)"
+    mark = " (not certified)" if account.get("certified") is False else ""
     return rows + [("written", f"{path}{mark}") for path in account.get("outputs", ())]
 
 

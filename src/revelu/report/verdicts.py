@@ -86,6 +86,10 @@ def verdict(command: str, account: Mapping[str, Any]) -> Verdict:
     if "normals" in account:
         k, way = len(account["normals"]), {"or": "any", "and": "all"}[account["combine"]]
         return _of_part(f"{way} of {k} halfspace{'s' * (k != 1)}", account, tone)
+    if account.get("method") == "read":
+        if not account.get("queries"):
+            return Verdict("read from the file; nothing was asked", "good")
+        words = words.replace("recovered and", "read from the file, and")
     certificate = account.get("certificate")
     if status == "unverified" and certificate is None:
         words = "not recovered"

@@ -5,10 +5,12 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from revelu.adapters.open_models import open_read
 from revelu.errors import InputError, LimitReachedError, TargetError
 from revelu.network import from_log_ratios
 from revelu.numerics.links import Link
@@ -35,6 +37,7 @@ from revelu.tasks.extract.precision import (
     text_refusal,
     without_invention,
 )
+from revelu.tasks.extract.read import is_to_be_read, read_recovery
 from revelu.tasks.extract.slopes import in_own_slopes
 from revelu.tasks.extract.weight_errors import with_standard_errors
 from revelu.tasks.extract.where import run_where_it_bends
@@ -96,7 +99,9 @@ def extract(
         equal, or cancel but for narrow bumps; ``fit`` takes one hidden layer from float32,
         rounded and noisy answers; ``labels`` one hidden layer from labels alone.  ``auto``
         chooses by the noise measured, as :func:`revelu.select_methods` says, and looks for more
-        hidden layers where hyperplanes end or bend.
+        hidden layers where hyperplanes end or bend.  The weights of a file in which they lie open,
+        as a pickle of scikit-learn, are read (``read``), unless another method is named or the
+        file is opened with ``trust``: then it is asked like any other target.
     budget : int, optional
         Most queries that may be asked, all phases counted; never one over.
     seed : int
@@ -166,6 +171,8 @@ def extract(
     >>> recovery.status.value, recovery.network.architecture
     ('recovered', (5, 4, 1))
     """
+    if is_to_be_read(target, method, trust=trust, labels=labels):
+        return read_recovery(open_read(Path(target), dim_in))
     if method != "auto":
         method = named_method(method).name
     if not isinstance(polish, bool):

@@ -1,0 +1,206 @@
+"""Side by side: what two models answer to the rows of a table, the worst rows first."""
+
+import csv
+import hashlib
+import io
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from revelu.adapters import open_oracle
+from revelu.adapters.open_models import OpenTarget
+from revelu.errors import InputError
+from revelu.formats.arrays import replace_file
+from revelu.formats.tables import read_named_table
+from revelu.network import Network
+from revelu.numerics.confidence import CONFIDENCE, at_most, upper_bound
+from revelu.oracle import Oracle
+from revelu.oracle.column_names import NamedRows, in_order_of
+from revelu.types import FloatArray, IntArray
+
+__all__ = ["SideBySide", "side_by_side"]
+
+
+@dataclass(frozen=True, eq=False)
+class SideBySide:
+    """The answers of two models to the same rows.
+
+    Attributes
+    ----------
+    names : (str, str)
+        Of the models.
+    first, second : ndarray, shape (n, k)
+        Their answers.
+    tolerance : float
+        The largest difference that counts as agreement, over the largest answer.
+    outputs : tuple of str
+        What the answers are called: names of classes, or numbers.
+    are_classes : bool
+        Whether the largest answer of a row chooses its class.
+    digests : mapping of str to str
+        Of the files of both models and of the table, by their names: SHA-256.
+    """
+
+    names: tuple[str, str]
+    first: FloatArray
+    second: FloatArray
+    tolerance: float
+    outputs: tuple[str, ...]
+    are_classes: bool
+    digests: dict[str, str]
+
+    @property
+    def differences(self) -> FloatArray:
+        """The largest difference of an answer, row by row, (n,)."""
+        return np.asarray(np.abs(self.first - self.second).max(axis=1))
+
+    @property
+    def worst_first(self) -> IntArray:
+        """The rows, those that differ most first, those of different classes before others."""
+        others = ~self.is_other_class
+        return np.lexsort((np.arange(len(self.first)), -self.differences, others))
+
+    @property
+    def is_other_class(self) -> np.ndarray:
+        """Whether the class of a row is another one, (n,); never without classes."""
+        if not self.are_classes:
+            return np.zeros(len(self.first), dtype=bool)
+        return np.asarray(self.first.argmax(axis=1) != self.second.argmax(axis=1))
+
+    @property
+    def relative(self) -> float:
+        """The largest difference, over the largest answer."""
+        size = max(float(np.abs(self.first).max()), float(np.abs(self.second).max()))
+        return float(self.differences.max()) / (size or 1.0)
+
+    @property
+    def agree(self) -> bool:
+        """Whether every answer is within the tolerance."""
+        return self.relative <= self.tolerance
+
+    @property
+    def statement(self) -> str:
+        """What a reviewer may sign: a sentence with the figures it rests on."""
+        n, largest = len(self.first), float(self.differences.max())
+        said = f"on {n:,} row{'s' * (n != 1)} no answer differs by more than {largest:.2g}"
+        said += f" ({self.relative:.2g} of the largest answer)"
+        if self.are_classes:
+            n_other = int(self.is_other_class.sum())
+            at_most_other = at_most(100.0 * upper_bound(n_other, n))
+            said += (
+                f"; the classes of {n - n_other:,} are equal, {(n - n_other) / n:.2%}: of rows "
+                f"drawn as these less than {at_most_other}% differ at {CONFIDENCE:.0%} confidence"
+            )
+        return said
+
+    def to_dict(self, most: int = 10) -> dict[str, Any]:
+        """Return the figures as JSON has them, with so many of the worst rows."""
+        n_other = int(self.is_other_class.sum())
+        share = 1.0 - n_other / len(self.first) if self.are_classes else None
+        return {
+            "rows": len(self.first),
+            "max_abs_difference": float(self.differences.max()),
+            "max_relative_difference": self.relative,
+            "mean_abs_difference": float(np.abs(self.first - self.second).mean()),
+            "equal_classes": share,
+            "worst_rows": (self.worst_first[:most] + 1).tolist(),
+            "statement": self.statement,
+            "sha256": dict(self.digests),
+        }
+
+    def save(self, path: Path) -> None:
+        """Write a ``.csv``: a line a row, the worst first, with its number in the table from 1.
+
+        Raises
+        ------
+        FormatError
+            If it cannot be written.
+        """
+        a, b = self.names
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        heads = [f"{name} {output}" for name in (a, b) for output in self.outputs]
+        classes = [f"{a} class", f"{b} class", "equal"] if self.are_classes else []
+        writer.writerow(["row", "difference", *classes, *heads])
+        differences, is_other = self.differences, self.is_other_class
+        chosen = [[self.outputs[i] for i in Y.argmax(axis=1)] for Y in (self.first, self.second)]
+        for i in self.worst_first.tolist():
+            own = [chosen[0][i], chosen[1][i], "no" if is_other[i] else "yes"]
+            answers = [*self.first[i].tolist(), *self.second[i].tolist()]
+            row = [i + 1, float(differences[i]), *(own if self.are_classes else []), *answers]
+            writer.writerow(row)
+        replace_file(path, text.getvalue().encode("utf-8"))
+
+
+def side_by_side(first: str, second: str, table: Path, tolerance: float = 1e-6) -> SideBySide:
+    """Ask two models for the rows of a table.
+
+    Parameters
+    ----------
+    first, second : str
+        Targets that open without trust: files, ``demo:NAME``, addresses.
+    table : pathlib.Path
+        Columns by name where both a model and the table have names, else in the model's order.
+    tolerance : float
+
+    Raises
+    ------
+    InputError
+        If one cannot be opened, or they differ in inputs or outputs.
+    TargetError
+        If one fails.
+    """
+    names, X = read_named_table(table)
+    if not len(X):
+        raise InputError(f"{table}: has no rows")
+    rows = NamedRows(names, X, f"{table}")
+    with open_oracle(first) as a, open_oracle(second) as b:
+        answers = [_answers(oracle, rows, other) for oracle, other in ((a, b), (b, a))]
+        one, two = answers
+        if one.shape != two.shape:
+            raise InputError(f"{first} has {one.shape[1]} outputs, {second} {two.shape[1]}")
+        k = one.shape[1]
+        outputs = _classes(a) or _classes(b) or tuple(f"{i}" for i in range(k))
+        quantities = any(getattr(oracle.target, "is_regressor", False) for oracle in (a, b))
+    found = {name: _digest(Path(name)) for name in (first, second, f"{table}")}
+    return SideBySide(
+        _names_of(first, second),
+        one,
+        two,
+        tolerance,
+        outputs if len(outputs) == k else tuple(f"{i}" for i in range(k)),
+        are_classes=k > 1 and not quantities,
+        digests={name: digest for name, digest in found.items() if digest},
+    )
+
+
+def _answers(oracle: Oracle, rows: NamedRows, other: Oracle) -> FloatArray:
+    """What a model answers; of a bare network behind the head that the other one has."""
+    wanted = getattr(oracle.target, "column_names", ()) or ()
+    X = np.asarray(in_order_of(rows, wanted, rows.file), dtype=np.float64)
+    if X.shape[1] != oracle.dim_in:
+        raise InputError(f"{rows.file}: {X.shape[1]} columns for {oracle.dim_in} of {oracle.name}")
+    Y = oracle(X)
+    head = other.target.link if isinstance(other.target, OpenTarget) else None
+    is_bare = isinstance(oracle.target, Network)
+    return head.answers(Y) if is_bare and head is not None else Y
+
+
+def _classes(oracle: Oracle) -> tuple[str, ...]:
+    model = oracle.target.model if isinstance(oracle.target, OpenTarget) else None
+    return () if model is None else tuple(f"{name}" for name in model.classes)
+
+
+def _names_of(first: str, second: str) -> tuple[str, str]:
+    """What both are called in a heading: the names of their files where those differ."""
+    a, b = Path(first).name or first, Path(second).name or second
+    return (a, b) if a != b else (f"A {a}", f"B {b}")
+
+
+def _digest(path: Path) -> str:
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
+    except OSError:
+        return ""

@@ -1,0 +1,179 @@
+"""Files of Keras, TensorFlow Lite and others are read: what they answered, names, refusals."""
+
+import json
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+import pytest
+from lost_files import cell, mat, nnet, policy
+from typer.testing import CliRunner
+
+import revelu
+from revelu import zoo
+from revelu.adapters.open_models import open_read
+from revelu.adapters.ports import Ports
+from revelu.cli.app import app
+from revelu.errors import FormatError, InputError
+
+KEPT = Path(__file__).parent / "lost"
+NETWORK = zoo.random_network([4, 6, 5, 2], seed=0)
+X = np.random.default_rng(16_140_000).normal(size=(20, 4))
+
+
+def invoke(*arguments):
+    return CliRunner(env={"COLUMNS": "200", "NO_COLOR": "1"}).invoke(
+        app, [str(a) for a in arguments]
+    )
+
+
+def kept(name):
+    """Inputs of a file, as rows channel by channel, and what its own runtime answered."""
+    if name.endswith((".h5", ".keras")):
+        pytest.importorskip("pyfive")
+    path = KEPT / name
+    held = np.load(path.with_suffix(".npz"))
+    X = held["X"].astype(np.float64)
+    X = X.transpose(0, 3, 1, 2) if X.ndim == 4 else X
+    return path, X, held["Y"]
+
+
+def written(path, data):
+    path.write_bytes(data)
+    return path
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("table.keras", "table.h5", "image.keras", "image.h5"),
+        *("classifier-float32.tflite", "classifier-float16.tflite"),
+        *("filters-float32.tflite", "filters-float16.tflite"),
+    ],
+)
+def test_a_file_answers_as_its_own_runtime(name):
+    path, X, Y = kept(name)
+    found = open_read(path)(X.reshape(len(X), -1))
+    np.testing.assert_allclose(found, Y, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["classifier-int8.tflite", "filters-int8.tflite"])
+def test_whole_numbers_are_read_by_their_scales(name):
+    """The runtime rounds what layers give to 8 bits, too; the network does not, and says so."""
+    path, X, Y = kept(name)
+    target = open_read(path)
+    np.testing.assert_allclose(target(X.reshape(len(X), -1)), Y, atol=0.02)
+    assert any("rounds what its layers give to 8 bits" in note for note in target.notes)
+
+
+def test_a_classifier_keeps_its_names(tmp_path):
+    path, X, Y = kept("classifier-float32.tflite")
+    assert invoke("extract", path, "-o", tmp_path / "new.onnx").exit_code == 0
+    session = onnxruntime.InferenceSession(tmp_path / "new.onnx")
+    (given,), (answer, *_) = session.get_inputs(), session.get_outputs()
+    assert given.name.startswith("serving_default_")
+    assert answer.name.startswith("StatefulPartitionedCall")
+    (found,) = session.run([answer.name], {given.name: X.astype(np.float32)})
+    np.testing.assert_allclose(found, Y, atol=1e-6)
+    assert revelu.load(tmp_path / "new.onnx").architecture == (42, 20, 10, 3)
+
+
+@pytest.mark.parametrize("name", ["image.h5", "filters-float32.tflite"])
+def test_images_are_written_with_their_layers(tmp_path, name):
+    path, X, Y = kept(name)
+    done = invoke("extract", path, "-o", tmp_path / "new.onnx", "--head")
+    assert done.exit_code == 0
+    assert "channel by channel" in done.stdout
+    session = onnxruntime.InferenceSession(tmp_path / "new.onnx")
+    (given,) = session.get_inputs()
+    assert given.shape[1:] == [2, 12, 10]
+    found = session.run(None, {given.name: X.astype(np.float32)})[0]
+    np.testing.assert_allclose(found, Y, atol=2e-6)
+    assert revelu.load(tmp_path / "new.onnx").dim_in == 240
+
+
+def test_a_policy_is_read(tmp_path):
+    path = written(tmp_path / "ppo.zip", policy(NETWORK, actions=True))
+    target = open_read(path)
+    Z = np.exp(NETWORK(X))
+    np.testing.assert_allclose(target(X), Z / Z.sum(axis=1, keepdims=True), atol=1e-12)
+    assert target.model.classes == (0, 1)
+    found = revelu.extract(written(tmp_path / "dqn.zip", policy(NETWORK, actions=False)))
+    np.testing.assert_allclose(found.network(X), NETWORK(X), atol=1e-12)
+    assert (found.method, found.ledger.n_queries) == ("read", 0)
+
+
+@pytest.mark.parametrize("between", ["Tanh", None])
+def test_a_policy_of_other_units_is_refused(tmp_path, between):
+    """Where nothing is said, a policy has tanh."""
+    path = written(tmp_path / "ppo.zip", policy(NETWORK, actions=True, between=between))
+    with pytest.raises(FormatError, match="Tanh is between its layers"):
+        revelu.load(path)
+
+
+def test_another_archive_is_no_policy(tmp_path):
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        archive.writestr("data", json.dumps({}))
+    with pytest.raises(FormatError, match=r"no policy\.pth and data"):
+        revelu.open_oracle(tmp_path / "a.zip")
+
+
+def test_a_network_of_verifiers_is_read_in_units_of_its_inputs(tmp_path):
+    path = written(tmp_path / "acas.nnet", nnet(NETWORK))
+    inputs = X * 0.3 + 1.0
+    scaled = (inputs - [1, 2, 3, 4]) / [2, 3, 4, 5]
+    found = revelu.extract(path)
+    np.testing.assert_allclose(found.network(inputs), 4.0 * NETWORK(scaled) + 0.5, atol=1e-12)
+    assert "moves inputs outside of -5 to 5" in found.warnings[0]
+    with pytest.raises(FormatError, match="cut short"):
+        revelu.load(written(tmp_path / "b.nnet", nnet(NETWORK)[:-200].rpartition(b"\n")[0]))
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("form", ["cells", "numbered", "columns"])
+def test_matlabs_weights_are_read(tmp_path, packed, form):
+    pairs = list(zip(NETWORK.weights, NETWORK.biases, strict=True))
+    named = {
+        "cells": {"W": cell([W for W, _ in pairs]), "b": cell([b[:, None] for _, b in pairs])},
+        "numbered": {
+            f"{n}{i + 1}": a for i, p in enumerate(pairs) for n, a in zip("Wb", p, strict=True)
+        },
+        "columns": {
+            f"{n}_{i}": a.T
+            for i, p in enumerate(pairs)
+            for n, a in zip(("weights", "biases"), p, strict=True)
+        },
+    }[form]
+    path = written(tmp_path / "m.mat", mat(NETWORK, packed=packed, named=named))
+    with pytest.raises(FormatError, match="say --activation relu"):
+        open_read(path)
+    np.testing.assert_allclose(open_read(path, None, Ports(activation="relu"))(X), NETWORK(X))
+    done = invoke("extract", path, "--activation", "relu", "-o", tmp_path / "new.npz")
+    assert done.exit_code == 0, done.output
+    assert revelu.load(tmp_path / "new.npz").architecture == (4, 6, 5, 2)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("m.tflite", b"", "no TensorFlow Lite model; to ask it .*get_signature_runner"),
+        ("m.tflite", b"\x14\0\0\0TFL3" + bytes(60), "0 graphs, of which one is read"),
+        ("m.nnet", b"// nothing\n", "not a readable .nnet file"),
+        ("m.mat", b"MATLAB 7.3 MAT-file" + bytes(200), "save it with -v7"),
+        ("m.zip", b"PK", "not a readable archive"),
+    ],
+)
+def test_what_cannot_be_read_is_named(tmp_path, name, content, words):
+    path = written(tmp_path / name, content)
+    with pytest.raises(InputError, match=words):
+        revelu.open_oracle(path)
+    done = invoke("extract", path)
+    assert (done.exit_code, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
+
+
+def test_a_damaged_keras_model_says_how_it_is_asked(tmp_path):
+    pytest.importorskip("pyfive")
+    path = written(tmp_path / "m.h5", b"")
+    with pytest.raises(InputError, match=r"not a readable Keras model.*keras.models.load_model"):
+        revelu.open_oracle(path)
