@@ -22,31 +22,44 @@ def extract(
     method: Annotated[
         str,
         typer.Option(
-            help="auto, or one_hidden, near_duplicates, fit, two_hidden, leaky, deep, labels; "
-            "`revelu methods` says what each is for."
+            help="Method that recovers the network: one_hidden, near_duplicates, fit, two_hidden, "
+            "leaky, deep or labels; auto chooses; `revelu methods` explains each."
         ),
     ] = "auto",
     polish: Annotated[
-        bool, flag("Refine to the last digits, by a query a parameter more.", "--polish")
+        bool,
+        flag(
+            "Refine all weights to the last digits, by about one more query a parameter.",
+            "--polish",
+        ),
     ] = False,
     box: Box = None,
     inputs: Annotated[
-        Path | None, optional("Inputs that must agree, too, one a row.", metavar="X.csv")
+        Path | None,
+        optional(
+            "Table of inputs, one a row, that must agree for a certificate, too.", metavar="X.csv"
+        ),
     ] = None,
     elsewhere: Annotated[
         bool,
-        flag("Look for the place where a target bends that is affine on N(0, I).", "--elsewhere"),
+        flag("Search far from N(0, I) where the target is affine there.", "--elsewhere"),
     ] = False,
     like_input: Annotated[
-        bool, flag("Write .onnx with the target's own names, shapes and types.", "--like-input")
+        bool,
+        flag("Write .onnx files with the target's own names, shapes and types.", "--like-input"),
     ] = False,
     head: Annotated[
-        bool, flag("Write the target's head, too, as its sigmoid: .onnx only.", "--head")
+        bool,
+        flag("Write the target's last step, such as a sigmoid, into the .onnx file.", "--head"),
     ] = False,
     labels: Annotated[
-        bool, flag("Use class labels alone: the largest answer, or the sign.", "--labels")
+        bool,
+        flag(
+            "Use class labels alone: which answer is largest, or the sign of a single one.",
+            "--labels",
+        ),
     ] = False,
-    checks: Annotated[int, typer.Option(help="Fresh queries of the certificate.")] = 3000,
+    checks: Annotated[int, typer.Option(help="Number of fresh queries of the certificate.")] = 3000,
     *,
     asking: Asking,
 ) -> ExitCode:

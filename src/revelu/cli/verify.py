@@ -19,15 +19,18 @@ def verify(
         str,
         typer.Argument(
             metavar="RECOVERED",
-            help="The network to verify, a file that revelu reads.",
+            help="File of the network to verify.",
             show_default=False,
         ),
     ],
     box: Box = None,
     inputs: Annotated[
-        Path | None, optional("Inputs that must agree, too, one a row.", metavar="X.csv")
+        Path | None,
+        optional(
+            "Table of inputs, one a row, that must agree for a certificate, too.", metavar="X.csv"
+        ),
     ] = None,
-    checks: Annotated[int, typer.Option(help="Fresh queries of the certificate.")] = 3000,
+    checks: Annotated[int, typer.Option(help="Number of fresh queries of the certificate.")] = 3000,
     *,
     asking: Asking,
 ) -> ExitCode:
