@@ -22,8 +22,8 @@ def extract(
     method: Annotated[
         str,
         typer.Option(
-            help="Method that recovers the network: one_hidden, near_duplicates, fit, two_hidden, "
-            "leaky, deep or labels; auto chooses; `revelu methods` explains each."
+            help="Method that recovers the network: shared_weights, one_hidden, near_duplicates, "
+            "fit, two_hidden, leaky, deep or labels; auto chooses; `revelu methods` explains each."
         ),
     ] = "auto",
     polish: Annotated[
