@@ -47,9 +47,8 @@ CAPTIONS = {
     "span_figures": (
         "Jayaram, Woodruff and Zhang, 2020: Figures 1 to 3",
         (
-            "How many directions of an 80 x 784 first layer a number of gradients show, below "
-            "narrow and below realistic layers; and digits turned into noise that is answered "
-            "alike.\n\n"
+            "How many directions of an 80 x 784 first layer do gradients show, below narrow and "
+            "below realistic layers? And which noise is answered as a digit is?\n\n"
             "In the second table a row is one curve of the paper's figure. *Above 784-80* are the "
             "widths of the layers on top. *GradientsRandom* are gradients of a random network at "
             "random inputs. *Ada* are gradients at inputs without their part along directions "
@@ -64,8 +63,9 @@ CAPTIONS = {
     "sample_rivals": (
         "Students trained by Adam, and CP, on samples",
         (
-            "Networks from samples alone: a student of the true width trained by Adam on the same "
-            "samples, one four times as wide, tensorly's CP decomposition, and ours.\n\n"
+            "Networks from samples alone, by four ways. *Adam* is a student of the true width, "
+            "trained on the same samples, *wide* one four times as wide. *CP* is a decomposition "
+            "by tensorly. The fourth is ours.\n\n"
             "The first table is of networks with 10 inputs and 5 neurons. *3p = 165* is a number "
             "of samples: three times the parameters. *Exact* is the share of networks that came "
             "back to the last digits; *relative L2* the error of answers as a share of them. The "
@@ -79,7 +79,8 @@ CAPTIONS = {
             "The same networks for the toolbox's functionally equivalent extraction, for a student "
             "trained by Adam on as many queries, and for ours.\n\n"
             "*Exact* counts networks whose largest error at 4,000 inputs is under 1e-7. *Wrong "
-            "and silent* counts runs that returned another network without a word of it. The last column is what each "
+            "and silent* counts runs that returned another network without a word of it. The "
+            "last column is what each "
             "program said of its own result."
         ),
         "revelu bench peers",
