@@ -74,6 +74,16 @@ class Pair:
             )
         return _Matching(first, second).pair()
 
+    def contrasted(self) -> "Pair":
+        """Return the pair of the first outputs less the last one, without rounding a weight."""
+
+        def less_last(layer: PairedLayer) -> PairedLayer:
+            V, D, d = (_less_last(ball) for ball in (layer.V, layer.D, layer.d))
+            return PairedLayer(layer.W[:-1] - layer.W[-1:], layer.b[:-1] - layer.b[-1:], V, D, d)
+
+        skip = None if self.skip is None else less_last(self.skip)
+        return Pair((*self.layers[:-1], less_last(self.layers[-1])), skip, self.n_matched)
+
     def difference(self, X: FloatArray) -> FloatArray:
         """Return how much more the second network answers than the first, shape (n, outputs).
 
@@ -100,6 +110,11 @@ class Pair:
             a, q, slopes = below
             e, J = e + _sums(self.skip, a, q)[1], J + _slopes(self.skip, slopes)[1]
         return e, np.broadcast_to(J, (*e.shape, X.shape[1]))
+
+
+def _less_last(ball: Ball) -> Ball:
+    n = len(ball.mid) - 1
+    return ball.take(np.arange(n)) - ball.take(np.full(n, n))
 
 
 def _sums(layer: PairedLayer, a: FloatArray, q: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -16,7 +16,7 @@ them in floating point adds its own rounding.
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from scipy.optimize import linprog
@@ -67,6 +67,19 @@ class SoundBound:
         """The largest difference met."""
         return float(self.found.max(initial=0.0))
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the figures as JSON has them."""
+        return {
+            "box": list(self.box),
+            "largest": self.largest,
+            "largest_found": self.largest_found,
+            "bounds": self.bounds.tolist(),
+            "found": self.found.tolist(),
+            "where": self.where.tolist(),
+            "matched": self.n_matched,
+            "neurons": self.n_neurons,
+        }
+
     @property
     def words(self) -> str:
         """What it says, in a sentence."""
@@ -83,6 +96,8 @@ def sound_bound(
     box: tuple[float, float],
     seed: int = 0,
     starts: int = 20,
+    *,
+    contrast: bool = False,
 ) -> SoundBound:
     """Bound the largest difference of two networks in a box.
 
@@ -97,6 +112,8 @@ def sound_bound(
         Decides where the search begins; the bound does not depend on it.
     starts : int
         Random places where the search begins, besides those that the linear programs propose.
+    contrast : bool
+        Compare outputs less the last one, as logits are that are known up to a common shift.
 
     Raises
     ------
@@ -115,9 +132,10 @@ def sound_bound(
     if not -np.inf < lo < hi < np.inf:
         raise InputError(f"a box is two finite numbers, the smaller first: got {box!r}")
     pair = Pair.of(first, second)
-    dim = first.dim_in
+    pair = pair.contrasted() if contrast else pair
+    dim, n_outputs = first.dim_in, len(pair.layers[-1].D.mid)
     polytope = _Polytope(pair, Ball.between(np.full(dim, lo), np.full(dim, hi)))
-    sides = [polytope.maximum(sign, o) for o in range(first.dim_out) for sign in (1.0, -1.0)]
+    sides = [polytope.maximum(sign, o) for o in range(n_outputs) for sign in (1.0, -1.0)]
     values = np.array([value for value, _ in sides]).reshape(-1, 2)
     rng = np.random.default_rng(seed)
     begin = np.vstack(

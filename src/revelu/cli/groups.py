@@ -15,11 +15,11 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "Where it is asked": ("box", "like", "columns", "mean", "std", "keep_discrete"),
     "Search": (
         *("method", "polish", "elsewhere", "labels", "neurons", "order", "halfspaces", "known"),
-        *("checks", "inputs", "every_row", "norm", "perturb", "tolerance", "seed"),
+        *("sound", "checks", "inputs", "every_row", "norm", "perturb", "tolerance", "seed"),
     ),
     "Limits": ("budget", "max_seconds", "journal", "rate", "retry_for", "batch", "workers", "dask"),
     "Output": (
-        *("output", "force", "like_input", "head", "plot", "png", "price", "baseline"),
+        *("output", "vnnlib", "force", "like_input", "head", "plot", "png", "price", "baseline"),
         *("fail_on", "report"),
         *("as_json", "as_csv", "verbose", "quiet"),
     ),

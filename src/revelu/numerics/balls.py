@@ -13,9 +13,9 @@ from numpy.typing import ArrayLike
 
 from revelu.types import BoolArray, FloatArray, IntArray
 
-UNIT = 2.0**-53
-# What underflow may lose of a result: the smallest normal number is 2.2e-308.
-TINY = 1e-300
+UNIT = float(np.finfo(np.float64).epsneg)
+# More than underflow may lose of a result: the smallest normal number.
+TINY = float(np.finfo(np.float64).tiny)
 
 
 def product_error(n: int) -> float:
