@@ -81,7 +81,7 @@ def verify(
     journaled = asking.journal is not None
     more = advice_on_verifying(recovery, budget=asking.budget, checks=checks, journaled=journaled)
     recovery = replace(recovery, evidence=(*recovery.evidence, *more))
-    own, rows = recovery.fields(), rows_of(recovery)
+    own, rows = recovery.fields() | {"sound": None}, rows_of(recovery)
     if truth is not None and box is not None:
         from revelu.certify.sound_bound import sound_bound
 
