@@ -40,6 +40,14 @@ def extract(
             "Table of inputs, one a row, that must agree for a certificate, too.", metavar="X.csv"
         ),
     ] = None,
+    widths: Annotated[
+        str | None,
+        optional(
+            "Widths of the target where they are known: inputs, hidden layers, outputs; what is "
+            "found otherwise is said.",
+            metavar="784,8,8,1",
+        ),
+    ] = None,
     elsewhere: Annotated[
         bool,
         flag("Search far from N(0, I) where the target is affine there.", "--elsewhere"),
@@ -90,6 +98,7 @@ def extract(
     outputs = asking.reserve(output or [], check=check_writable)
     if head and not any(path.suffix.lower() == ".onnx" for path in outputs):
         raise InputError("--head writes the target's head to an .onnx file: give -o FILE.onnx")
+    told = _widths(widths)
     rows = None if inputs is None else NamedRows(*read_named_table(inputs), f"{inputs}")
     with asking.opened(box) as oracle:
         frame = frame_of(oracle.target, asking.target) if like_input else None
@@ -102,6 +111,7 @@ def extract(
             checks=checks,
             elsewhere=elsewhere,
             labels=labels,
+            widths=told,
             progress=asking.line,
         )
         recovery = asking.with_pictures(oracle, recovery, recovery.network)
@@ -128,3 +138,13 @@ def extract(
     account = asking.account(asking.target, recovery, recovery.fields(), *missing)
     asking.show(account, rows_of(recovery))
     return of_status(recovery.status)
+
+
+def _widths(given: str | None) -> list[int] | None:
+    """Read whole numbers between commas."""
+    if given is None:
+        return None
+    try:
+        return [int(width) for width in given.split(",")]
+    except ValueError:
+        raise InputError(f"--widths {given}: whole numbers between commas") from None

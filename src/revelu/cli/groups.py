@@ -14,7 +14,17 @@ GROUPS: dict[str, tuple[str, ...]] = {
     ),
     "Where it is asked": ("box", "like", "columns", "mean", "std", "keep_discrete"),
     "Search": (
-        *("method", "polish", "elsewhere", "labels", "neurons", "order", "halfspaces", "known"),
+        *(
+            "method",
+            "widths",
+            "polish",
+            "elsewhere",
+            "labels",
+            "neurons",
+            "order",
+            "halfspaces",
+            "known",
+        ),
         *("sound", "checks", "inputs", "every_row", "norm", "perturb", "tolerance", "seed"),
     ),
     "Limits": ("budget", "max_seconds", "journal", "rate", "retry_for", "batch", "workers", "dask"),
