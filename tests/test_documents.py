@@ -247,6 +247,7 @@ def files(tmp_path_factory):
         ("diagnose", "network.npz"),
         ("probe", "network.npz"),
         ("compare", "network.npz network.npz"),
+        ("export", "network.npz network.npz --box 0 1 -o pair.onnx"),
         ("journal show", "run.db"),
         ("methods", ""),
     ],

@@ -15,6 +15,7 @@ from revelu.cli.compare import compare
 from revelu.cli.demos import demos
 from revelu.cli.diagnose import diagnose
 from revelu.cli.exit_codes import ExitCode
+from revelu.cli.export import export
 from revelu.cli.extract import extract
 from revelu.cli.failures import refuse, standard_output
 from revelu.cli.inspection import inspect
@@ -78,7 +79,7 @@ app = typer.Typer(
 )
 for group, works in {
     "Recover": (extract, learn, span, obfuscate),
-    "Judge": (audit, diagnose, verify, compare),
+    "Judge": (audit, diagnose, verify, compare, export),
     "Look around": (inspect, demos, methods, probe, serve, bench),
 }.items():
     for work in works:

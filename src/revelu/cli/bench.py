@@ -46,7 +46,10 @@ FOLDER = Path("benchmarks")
 def bench(
     tables: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[TABLE]...", help=f"Of {', '.join(TABLES)}; none lists them."),
+        typer.Argument(
+            metavar="[TABLE]...",
+            help="Names of the tables to measure; without a name they are listed.",
+        ),
     ] = None,
     quick: Annotated[
         bool, flag("Few networks a table, in two minutes; alone: the published tables.", "--quick")

@@ -414,22 +414,34 @@ class Asking(Command):
     report: Report = None
     budget: Budget = None
     max_seconds: Annotated[
-        float | None, optional("After the first question: ask nothing later; computing may go on.")
+        float | None,
+        optional(
+            "Seconds after the first query from which no more are asked; computing may take longer."
+        ),
     ] = None
     seed: Seed = 0
     dim_in: DimIn = None
-    trust: Annotated[bool, flag("Open a target even though that executes its code.", "--trust")] = (
-        False
-    )
+    trust: Annotated[
+        bool, flag("Open a target whose file runs code when it is opened.", "--trust")
+    ] = False
     journal: Annotated[
         Path | None,
-        optional("Keep every answer here, and ask for none that is here already.", metavar="FILE"),
+        optional(
+            "File that keeps every answer; an answer in it is not asked for again.", metavar="FILE"
+        ),
     ] = None
-    workers: Annotated[int | None, optional("Requests at a time.")] = None
-    dask: Annotated[str | None, optional("Ask from a Dask cluster.", metavar="ADDRESS")] = None
-    batch: Annotated[int | None, optional("Most rows of one request; 1,024 by default.")] = None
+    workers: Annotated[int | None, optional("Requests sent at the same time; default: 1.")] = None
+    dask: Annotated[
+        str | None,
+        optional("Address of a Dask cluster that sends the requests.", metavar="ADDRESS"),
+    ] = None
+    batch: Annotated[int | None, optional("Most rows in one request; default: 1,024.")] = None
     rate: Annotated[
-        str | None, optional("Most requests to an endpoint, per s, min or h.", metavar="N/s")
+        str | None,
+        optional(
+            "Most requests to an endpoint in a second, minute or hour, as 5/s, 100/min or 1000/h.",
+            metavar="N/s",
+        ),
     ] = None
     retry_for: RetryFor = None
     input_name: InputName = None

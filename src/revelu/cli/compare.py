@@ -21,17 +21,22 @@ if TYPE_CHECKING:
 def compare(
     first: Annotated[
         str,
-        typer.Argument(metavar="A", help="A file that revelu reads.", show_default=False),
+        typer.Argument(
+            metavar="A", help="File of a network that revelu reads.", show_default=False
+        ),
     ],
     second: Annotated[
         str,
-        typer.Argument(metavar="B", help="Another one, such as the truth.", show_default=False),
+        typer.Argument(
+            metavar="B", help="File of another one, such as the truth.", show_default=False
+        ),
     ],
     tolerance: Annotated[
         float,
         typer.Option(
             metavar="T",
-            help="Largest difference, relative to a neuron's weights, or to the largest answer.",
+            help="Largest difference that counts as agreement, as a share of a neuron's weights, "
+            "or of the largest answer.",
         ),
     ] = 1e-6,
     inputs: Annotated[

@@ -15,12 +15,18 @@ from revelu.report.summary import parts_of
 def diagnose(
     perturb: Annotated[
         float | None,
-        optional("Add a uniform number of [-A, A] to each weight of a local file.", metavar="A"),
+        optional(
+            "Largest number that is added at random to each weight of a local "
+            "file, with either sign.",
+            metavar="A",
+        ),
     ] = None,
     output: Annotated[
         list[Path] | None,
         optional(
-            "Where to write the perturbed network, as extract does; may be given again.",
+            "File to write the perturbed network to: .onnx, .npz, .safetensors "
+            "or .pt; may be given "
+            "again.",
             "--output",
             "-o",
             metavar="FILE",

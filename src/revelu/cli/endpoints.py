@@ -8,47 +8,69 @@ from revelu.errors import InputError
 
 Request: TypeAlias = Annotated[
     str | None,
-    optional("What is sent; $rows is a batch, $row one row a request.", metavar="JSON"),
+    optional(
+        "Body of a request as JSON; $rows stands for a batch of rows, $row for a single row.",
+        metavar="JSON",
+    ),
 ]
-Answer: TypeAlias = Annotated[str | None, optional("Where the answers are.", metavar="JSONPATH")]
+Answer: TypeAlias = Annotated[
+    str | None,
+    optional("Where the numbers stand in the answer, as a JSONPath.", metavar="JSONPATH"),
+]
 Headers: TypeAlias = Annotated[
     list[str] | None,
     optional(
-        "A header, in single quotes, its secret in the environment; may be given again.",
+        "Header to send, in single quotes, so that $VARIABLE is read from the environment; may be "
+        "given again.",
         metavar="'NAME: $VARIABLE'",
     ),
 ]
 KeyEnv: TypeAlias = Annotated[
     str | None,
-    optional("The environment variable with a key (Bearer).", metavar="VARIABLE"),
+    optional(
+        "Environment variable that holds the API key, sent as a Bearer token.", metavar="VARIABLE"
+    ),
 ]
 PresetName: TypeAlias = Annotated[
     str | None,
-    optional("v2, kserve-v1, tfserving, mlflow, vertex, torchserve or bentoml.", metavar="NAME"),
+    optional(
+        "Protocol of the server: v2, kserve-v1, tfserving, mlflow, vertex, torchserve or bentoml.",
+        metavar="NAME",
+    ),
 ]
 EndpointFile: TypeAlias = Annotated[
     Path | None,
-    optional("All of it in a file, which may stand for TARGET.", metavar="FILE.toml"),
+    optional(
+        "TOML file with the address and all options of this group; may stand in place of TARGET.",
+        metavar="FILE.toml",
+    ),
 ]
 Get: TypeAlias = Annotated[
     bool,
-    flag("Ask by GET, with the members of the request as parameters.", "--get"),
+    flag("Send GET requests, with the members of --request as parameters.", "--get"),
 ]
 Classes: TypeAlias = Annotated[
-    str | None, optional("Names of the classes answered, in order.", metavar="A,B,...")
+    str | None,
+    optional(
+        "Names of the classes that the target answers, in order, joined by commas.",
+        metavar="A,B,...",
+    ),
 ]
-ClientCert: TypeAlias = Annotated[str | None, optional("Certificate to show.", metavar="FILE.pem")]
-ClientKey: TypeAlias = Annotated[str | None, optional("Its key.", metavar="FILE.pem")]
+ClientCert: TypeAlias = Annotated[
+    str | None,
+    optional("TLS certificate that this client shows to the server.", metavar="FILE.pem"),
+]
+ClientKey: TypeAlias = Annotated[str | None, optional("Key of --client-cert.", metavar="FILE.pem")]
 CaCert: TypeAlias = Annotated[
-    str | None, optional("Certificates to trust, and no others.", metavar="FILE.pem")
+    str | None, optional("TLS certificates to trust, in place of the system's.", metavar="FILE.pem")
 ]
 RetryFor: TypeAlias = Annotated[
     str | None,
-    optional("Wait so long for a service that is away; a minute by default.", metavar="60s"),
+    optional("How long to wait for a server that does not answer; default: 60s.", metavar="60s"),
 ]
 Remote: TypeAlias = Annotated[
     bool,
-    flag("TARGET asks elsewhere: it is asked as an endpoint is.", "--remote"),
+    flag("TARGET is a function that asks a server: treat it as an endpoint.", "--remote"),
 ]
 
 

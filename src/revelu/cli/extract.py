@@ -23,31 +23,53 @@ def extract(
     method: Annotated[
         str,
         typer.Option(
-            help="auto, or one_hidden, near_duplicates, fit, two_hidden, leaky, deep, labels; "
-            "`revelu methods` says what each is for. read: of a file whose weights lie open."
+            help="Method that recovers the network: shared_weights, one_hidden, near_duplicates, "
+            "fit, two_hidden, leaky, deep or labels; auto chooses; `revelu methods` explains each. "
+            "read: of a file whose weights lie open."
         ),
     ] = "auto",
     polish: Annotated[
-        bool, flag("Refine to the last digits, by a query a parameter more.", "--polish")
+        bool,
+        flag(
+            "Refine all weights to the last digits, by about one more query a parameter.",
+            "--polish",
+        ),
     ] = False,
     box: Box = None,
     inputs: Annotated[
-        Path | None, optional("Inputs that must agree, too, one a row.", metavar="X.csv")
+        Path | None,
+        optional(
+            "Table of inputs, one a row, that must agree for a certificate, too.", metavar="X.csv"
+        ),
+    ] = None,
+    widths: Annotated[
+        str | None,
+        optional(
+            "Widths of the target where they are known: inputs, hidden layers, outputs; what is "
+            "found otherwise is said.",
+            metavar="784,8,8,1",
+        ),
     ] = None,
     elsewhere: Annotated[
         bool,
-        flag("Look for the place where a target bends that is affine on N(0, I).", "--elsewhere"),
+        flag("Search far from N(0, I) where the target is affine there.", "--elsewhere"),
     ] = False,
     like_input: Annotated[
-        bool, flag("Write .onnx with the target's own names, shapes and types.", "--like-input")
+        bool,
+        flag("Write .onnx files with the target's own names, shapes and types.", "--like-input"),
     ] = False,
     head: Annotated[
-        bool, flag("Write the target's head, too, as its sigmoid: .onnx only.", "--head")
+        bool,
+        flag("Write the target's last step, such as a sigmoid, into the .onnx file.", "--head"),
     ] = False,
     labels: Annotated[
-        bool, flag("Use class labels alone: the largest answer, or the sign.", "--labels")
+        bool,
+        flag(
+            "Use class labels alone: which answer is largest, or the sign of a single one.",
+            "--labels",
+        ),
     ] = False,
-    checks: Annotated[int, typer.Option(help="Fresh queries of the certificate.")] = 3000,
+    checks: Annotated[int, typer.Option(help="Number of fresh queries of the certificate.")] = 3000,
     keep_scaler: Annotated[
         bool,
         flag("Of a file that is read, keep the scaler as nodes: .onnx only.", "--keep-scaler"),
@@ -104,6 +126,7 @@ def extract(
         )
     if keep_scaler or against is not None:
         raise InputError("--keep-scaler and --against are for files that are read, as a .pkl is")
+    told = _widths(widths)
     rows = None if inputs is None else NamedRows(*read_named_table(inputs), f"{inputs}")
     with asking.opened(box) as oracle:
         frame = frame_of(oracle.target, asking.target) if like_input else None
@@ -116,6 +139,7 @@ def extract(
             checks=checks,
             elsewhere=elsewhere,
             labels=labels,
+            widths=told,
             progress=asking.line,
         )
         recovery = asking.with_pictures(oracle, recovery, recovery.network)
@@ -142,3 +166,13 @@ def extract(
     account = asking.account(asking.target, recovery, recovery.fields(), *missing)
     asking.show(account, rows_of(recovery))
     return of_status(recovery.status)
+
+
+def _widths(given: str | None) -> list[int] | None:
+    """Read whole numbers between commas."""
+    if given is None:
+        return None
+    try:
+        return [int(width) for width in given.split(",")]
+    except ValueError:
+        raise InputError(f"--widths {given}: whole numbers between commas") from None

@@ -14,13 +14,23 @@ GROUPS: dict[str, tuple[str, ...]] = {
     ),
     "Where it is asked": ("box", "like", "columns", "mean", "std", "keep_discrete"),
     "Search": (
-        *("method", "polish", "elsewhere", "labels", "neurons", "order", "halfspaces", "known"),
-        *("against", "checks", "inputs", "every_row", "norm", "perturb", "tolerance", "seed"),
+        *(
+            "method",
+            "widths",
+            "polish",
+            "elsewhere",
+            "labels",
+            "neurons",
+            "order",
+            "halfspaces",
+            "known",
+        ),
+        *("against", "sound", "checks", "inputs", "every_row", "norm", "perturb", "tolerance", "seed"),
     ),
     "Limits": ("budget", "max_seconds", "journal", "rate", "retry_for", "batch", "workers", "dask"),
     "Output": (
-        *("output", "force", "like_input", "head", "keep_scaler", "plot", "png", "price"),
-        *("baseline", "fail_on", "report"),
+        *("output", "vnnlib", "force", "like_input", "head", "keep_scaler", "plot", "png"),
+        *("price", "baseline", "fail_on", "report"),
         *("as_json", "as_csv", "verbose", "quiet"),
     ),
     "Endpoints": (

@@ -39,7 +39,8 @@ def _journal() -> None:
 @journal.command()
 def show(
     file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="What --journal named.", show_default=False)
+        Path,
+        typer.Argument(metavar="FILE", help="The file that --journal named.", show_default=False),
     ],
     as_json: AsJson = False,
 ) -> None:

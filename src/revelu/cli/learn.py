@@ -23,43 +23,56 @@ def learn(
         Path,
         typer.Argument(
             metavar="DATA",
-            help="An .npz file with X and y, a .csv or .parquet with a column y, or a folder "
-            "of them.",
+            help="Samples: an .npz file with X and y, a .csv or .parquet with a column y, or a "
+            "folder of such files.",
             show_default=False,
         ),
     ],
     output: Outputs = None,
     force: Force = False,
     neurons: Annotated[
-        int | None, optional("Neurons, or halfspaces, if known.", min=1, metavar="K")
+        int | None,
+        optional(
+            "Number of neurons, or of halfspaces, where it is known; default: it is found.",
+            min=1,
+            metavar="K",
+        ),
     ] = None,
     target: Annotated[
         str | None,
-        optional("Columns of answers: y, unless said; several are probabilities.", metavar="A,B"),
+        optional(
+            "Columns that hold the answers; several are probabilities of classes; default: y.",
+            metavar="A,B",
+        ),
     ] = None,
     drop: Annotated[
-        str | None, optional("Columns that are no inputs either.", metavar="C,D")
+        str | None, optional("Columns to leave out, beside the answers.", metavar="C,D")
     ] = None,
     order: Annotated[
-        str, typer.Option(help="auto, 1 (no more neurons than inputs) or 2 (more).")
+        str, typer.Option(help="1 for at most as many neurons as inputs, 2 for more; auto chooses.")
     ] = "auto",
     link: LinkName = "auto",
     max_seconds: Annotated[
         float | None,
-        optional("Then the best network found so far is written, uncertified."),
+        optional(
+            "Seconds after which the search ends; the best network so far is written, uncertified."
+        ),
     ] = None,
     halfspaces: Annotated[
         str | None,
         optional(
-            "y is 0 or 1: any, or all, of some halfspaces; find those (-o FILE.npz).",
+            "Find halfspaces instead: y is 1 where any of them holds (or), or "
+            "where all hold (and); "
+            "written to .npz.",
             metavar="or|and",
         ),
     ] = None,
     workers: Annotated[
-        int | None, optional("Threads that read shards and sum moments.", metavar="N")
+        int | None, optional("Threads that read files and sum over them; default: 1.", metavar="N")
     ] = None,
     dask: Annotated[
-        str | None, optional("A Dask cluster that does, in their place.", metavar="ADDRESS")
+        str | None,
+        optional("Address of a Dask cluster that does so in place of threads.", metavar="ADDRESS"),
     ] = None,
     *,
     learning: Learning,

@@ -23,24 +23,37 @@ if TYPE_CHECKING:
 
 @command
 def obfuscate(
-    inputs: Annotated[Path, optional("Inputs, one a row.", metavar="X.csv")],
-    output: Annotated[Path, optional("Where to write them.", "--output", "-o", metavar="Y.csv")],
+    inputs: Annotated[Path, optional("Table of the inputs to change, one a row.", metavar="X.csv")],
+    output: Annotated[
+        Path, optional("File to write the changed inputs to.", "--output", "-o", metavar="Y.csv")
+    ],
     force: Force = False,
     norm: Annotated[
-        float, typer.Option(metavar="R", help="Length of the noise, in each input's own norm.")
+        float,
+        typer.Option(metavar="R", help="Length of the noise, as a multiple of each input's norm."),
     ] = 10.0,
     box: Annotated[
         tuple[float, float] | None,
-        optional("Keep every number of the results inside.", metavar="LO HI"),
+        optional(
+            "Smallest and largest value of the changed inputs; default: no limits.", metavar="LO HI"
+        ),
     ] = None,
     png: Annotated[
         Path | None,
-        optional("Draw square images before and after (needs matplotlib).", metavar="GRID.png"),
+        optional(
+            "File to draw the inputs to, before and after, as square images (needs matplotlib).",
+            metavar="GRID.png",
+        ),
     ] = None,
     known: Annotated[
-        Path | None, optional("A span that `revelu span` wrote.", "--span", metavar="FILE.npz")
+        Path | None,
+        optional(
+            "File with the span, as `revelu span` wrote it; default: it is recovered.",
+            "--span",
+            metavar="FILE.npz",
+        ),
     ] = None,
-    labels: Annotated[bool, flag("Find the span from class labels alone.", "--labels")] = False,
+    labels: Annotated[bool, flag("Recover the span from class labels alone.", "--labels")] = False,
     *,
     asking: Asking,
 ) -> ExitCode:

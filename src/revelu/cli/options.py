@@ -20,9 +20,9 @@ Target: TypeAlias = Annotated[
     str,
     typer.Argument(
         metavar="TARGET",
-        help="demo:NAME, a file ending in .onnx, .npz, .safetensors, .pt, .skops, .pkl, .joblib or "
-        ".toml, a folder of MLflow's or Hugging Face's, an address http(s)://..., or, with "
-        "--trust, module:attribute.",
+        help="What to ask: demo:NAME, a file ending in .onnx, .npz, .safetensors, .pt, .skops, .pkl, "
+        ".joblib or .toml, an MLflow or Hugging Face folder, or an address http(s)://...; with "
+        "--trust also module:attribute.",
         show_default=False,
     ),
 ]
@@ -41,73 +41,119 @@ def _whole(given: str) -> int:
 
 Budget: TypeAlias = Annotated[
     int | None,
-    optional("Most queries ever asked, all phases counted.", parser=_whole, metavar="N"),
+    optional(
+        "Most queries the run may ask, those of the certificate included; no limit by default.",
+        parser=_whole,
+        metavar="N",
+    ),
 ]
-Seed: TypeAlias = Annotated[int, typer.Option(help="Decides every random choice.")]
-DimIn: TypeAlias = Annotated[int | None, optional("Inputs of a target that does not say.")]
+Seed: TypeAlias = Annotated[
+    int, typer.Option(help="A whole number that fixes every random choice.")
+]
+DimIn: TypeAlias = Annotated[
+    int | None, optional("Numbers in one input, for a target that does not say.")
+]
 Outputs: TypeAlias = Annotated[
     list[Path] | None,
     optional(
-        "Where to write it, .onnx, .npz, .safetensors or .pt; may be given again.",
+        "File to write the network to: .onnx, .npz, .safetensors or .pt; may be given again.",
         "--output",
         "-o",
         metavar="FILE",
     ),
 ]
 Force: TypeAlias = Annotated[
-    bool, flag("Let what is not certified replace a file, too.", "--force")
+    bool, flag("Replace existing files even by a network that is not certified.", "--force")
 ]
 Box: TypeAlias = Annotated[
     tuple[float, float] | None,
-    typer.Option(metavar="LO HI", help="No coordinate of a query leaves it."),
+    typer.Option(
+        metavar="LO HI",
+        help="Smallest and largest value of every number of a query; default: no limits.",
+    ),
 ]
 InputName: TypeAlias = Annotated[
-    str | None, optional("Which of several inputs varies; several, by commas, vary together.")
+    str | None,
+    optional(
+        "Name of the input that revelu varies, for a target of several; names "
+        "joined by commas vary together."
+    ),
 ]
 OutputName: TypeAlias = Annotated[
-    str | None, optional("Which of several outputs is read, or method of a scikit-learn model.")
+    str | None,
+    optional(
+        "Name of the output to read, for a target of several; for scikit-learn, the method to call."
+    ),
 ]
 ImageShape: TypeAlias = Annotated[
-    str | None, optional("Inputs are images of this height, width and channels.", metavar="HxWxC")
+    str | None,
+    optional(
+        "Treat inputs as images of this height, width and number of channels.", metavar="HxWxC"
+    ),
 ]
 InputShape: TypeAlias = Annotated[
-    str | None, optional("Shape of one row of a file, where it does not say.", metavar="1x8x8")
+    str | None,
+    optional("Shape of one input of a file that does not say, such as 1x8x8.", metavar="1x8x8"),
 ]
 Activation: TypeAlias = Annotated[
-    str | None, optional("What is between the layers of a state dict.", metavar="relu")
+    str | None,
+    optional(
+        "Activation between the layers of a state dict, which does not name it; relu is known.",
+        metavar="relu",
+    ),
 ]
 Fixed: TypeAlias = Annotated[
     Path | None,
     optional(
-        "Where inputs, or columns that are no numbers, stay: a table or .npz.", metavar="DATA"
+        "File with the values of inputs that do not vary, such as columns of "
+        "words: a table or .npz.",
+        metavar="DATA",
     ),
 ]
 Like: TypeAlias = Annotated[
     Path | None,
-    optional("Ask where these rows are: a .csv, .npy, .npz or .parquet.", metavar="DATA.csv"),
+    optional(
+        "Draw queries from the normal law with this table's mean and covariance: "
+        "a .csv, .npy, .npz "
+        "or .parquet.",
+        metavar="DATA.csv",
+    ),
 ]
 Columns: TypeAlias = Annotated[
-    str | None, optional("Columns of --like, by name or number.", metavar="A,B,...")
+    str | None,
+    optional(
+        "Columns of --like that are inputs, by name or number from 0; default: all.",
+        metavar="A,B,...",
+    ),
 ]
 Mean: TypeAlias = Annotated[
-    str | None, optional("Ask around here: a number, or a file with one a column.", metavar="M")
+    str | None,
+    optional(
+        "Mean of the queries: one number, or a file with one number a column; default: 0.",
+        metavar="M",
+    ),
 ]
 Std: TypeAlias = Annotated[
-    str | None, optional("And so far: a number, or a file with one a column.", metavar="S")
+    str | None,
+    optional(
+        "Standard deviation of the queries: one number, or a file with one a column; default: 1.",
+        metavar="S",
+    ),
 ]
 KeepDiscrete: TypeAlias = Annotated[
-    bool, flag("Hold columns of few values, such as one-hot ones.", "--keep-discrete")
+    bool,
+    flag("Keep columns of few values, such as one-hot columns, at one value.", "--keep-discrete"),
 ]
 LinkName: TypeAlias = Annotated[
     str,
     typer.Option(
         metavar="LINK",
-        help="What undoes the target's head: auto, none, logit, softmax, log-softmax, log, log1p, "
-        "atanh, with a scale as in logit*100.",
+        help="Function that undoes the target's last step: none, logit, softmax, log-softmax, log, "
+        "log1p or atanh, with a factor as in logit*100; auto looks for it.",
     ),
 ]
 Report: TypeAlias = Annotated[
-    Path | None, optional("Write the account as a page, with pictures.", metavar="FILE.html")
+    Path | None, optional("Write the results as one HTML page, with pictures.", metavar="FILE.html")
 ]
 
 AsJson: TypeAlias = Annotated[bool, flag("Print one JSON object on standard output.", "--json")]
@@ -119,8 +165,10 @@ Verbose: TypeAlias = Annotated[
         "-v",
         count=True,
         metavar="",
-        help="Log to standard error; -vv more.",
+        help="Write a log to standard error; -vv writes more.",
         show_default=False,
     ),
 ]
-Quiet: TypeAlias = Annotated[bool, flag("No progress, and only the verdict.", "--quiet", "-q")]
+Quiet: TypeAlias = Annotated[
+    bool, flag("Print only the verdict, and no progress.", "--quiet", "-q")
+]

@@ -24,25 +24,33 @@ def serve(
         str,
         typer.Argument(
             metavar="MODEL",
-            help="demo:NAME, or a file that revelu reads; its stem is the model's name.",
+            help="demo:NAME, or a file that revelu reads; its name without the suffix "
+            "is the model's.",
             show_default=False,
         ),
     ],
-    port: Annotated[int, typer.Option(help="Where to listen; 0 takes a free port.")] = 8080,
+    port: Annotated[int, typer.Option(help="Port to listen at; 0 takes a free one.")] = 8080,
     host: Annotated[
-        str, typer.Option(help="Address to listen at; any but this lets others ask.")
+        str, typer.Option(help="Address to listen at; any but the default lets other machines ask.")
     ] = LOOPBACK,
     round_: Annotated[
-        int | None, optional("Answer D significant digits.", "--round", metavar="D")
+        int | None,
+        optional(
+            "Number of significant digits of the answers; default: all.", "--round", metavar="D"
+        ),
     ] = None,
-    float32: Annotated[bool, flag("Take and answer float32.", "--float32")] = False,
+    float32: Annotated[bool, flag("Take inputs and give answers in float32.", "--float32")] = False,
     link: Annotated[
         str | None,
-        optional("Answer behind the head that LINK undoes, such as logit.", metavar="LINK"),
+        optional(
+            "Answer probabilities or another head, which LINK undoes: logit makes a sigmoid.",
+            metavar="LINK",
+        ),
     ] = None,
-    labels: Annotated[bool, flag("Answer the class alone.", "--labels")] = False,
+    labels: Annotated[bool, flag("Answer the number of the class alone.", "--labels")] = False,
     noise: Annotated[
-        float | None, optional("Add noise of this standard deviation.", metavar="S")
+        float | None,
+        optional("Standard deviation of the noise to add to answers; default: none.", metavar="S"),
     ] = None,
     seed: Seed = 0,
     dim_in: DimIn = None,

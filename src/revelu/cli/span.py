@@ -17,18 +17,28 @@ from revelu.status import Status
 def span(
     output: Annotated[
         Path | None,
-        optional("Where to write the basis of the span.", "--output", "-o", metavar="FILE.npz"),
+        optional("File to write the basis of the span to.", "--output", "-o", metavar="FILE.npz"),
     ] = None,
     force: Force = False,
-    labels: Annotated[bool, flag("Use class labels, or 0/1 answers, alone.", "--labels")] = False,
+    labels: Annotated[
+        bool, flag("Use class labels, or answers of 0 and 1, alone.", "--labels")
+    ] = False,
     method: Annotated[
-        str, typer.Option(help="auto, or at_once: one round for --neurons.")
+        str, typer.Option(help="auto, or at_once, which asks a single round and needs --neurons.")
     ] = "auto",
-    neurons: Annotated[int | None, optional("Width of the first layer, for at_once.")] = None,
-    plot: Annotated[
-        Path | None, optional("Draw the singular values (needs matplotlib).", metavar="FILE.png")
+    neurons: Annotated[
+        int | None, optional("Number of neurons of the first layer, for --method at_once.")
     ] = None,
-    checks: Annotated[int, typer.Option(help="Fresh inputs moved in the null space.")] = 1000,
+    plot: Annotated[
+        Path | None,
+        optional("File to draw the singular values to (needs matplotlib).", metavar="FILE.png"),
+    ] = None,
+    checks: Annotated[
+        int,
+        typer.Option(
+            help="Number of fresh inputs that the certificate moves inside the null space."
+        ),
+    ] = 1000,
     *,
     asking: Asking,
 ) -> ExitCode:

@@ -2,15 +2,19 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from revelu.cli.advice import advice_on_verifying
 from revelu.cli.command import Asking, command
 from revelu.cli.exit_codes import ExitCode, of_status
-from revelu.cli.options import Box, optional
+from revelu.cli.options import Box, flag, optional
+from revelu.errors import FormatError, InputError
 from revelu.report.summary import rows_of
+
+if TYPE_CHECKING:
+    from revelu.network import Network
 
 
 @command
@@ -19,15 +23,26 @@ def verify(
         str,
         typer.Argument(
             metavar="RECOVERED",
-            help="The network to verify, a file that revelu reads.",
+            help="File of the network to verify.",
             show_default=False,
         ),
     ],
     box: Box = None,
     inputs: Annotated[
-        Path | None, optional("Inputs that must agree, too, one a row.", metavar="X.csv")
+        Path | None,
+        optional(
+            "Table of inputs, one a row, that must agree for a certificate, too.", metavar="X.csv"
+        ),
     ] = None,
-    checks: Annotated[int, typer.Option(help="Fresh queries of the certificate.")] = 3000,
+    sound: Annotated[
+        bool,
+        flag(
+            "Also bound the largest difference in --box with certainty, where TARGET is a file "
+            "of weights.",
+            "--sound",
+        ),
+    ] = False,
+    checks: Annotated[int, typer.Option(help="Number of fresh queries of the certificate.")] = 3000,
     *,
     asking: Asking,
 ) -> ExitCode:
@@ -51,20 +66,39 @@ def verify(
 
     network = named_network(recovered)
     asking.reserve([], {recovered: "is the network to verify", inputs: "holds the inputs"})
-    rows = None if inputs is None else NamedRows(*read_named_table(inputs), f"{inputs}")
+    truth = _weights_of(asking.target, box) if sound else None
+    given = None if inputs is None else NamedRows(*read_named_table(inputs), f"{inputs}")
     with asking.opened(box, network.dim_in) as oracle:
         recovery = certify(
             network,
             oracle,
             seed=asking.seed,
             checks=checks,
-            inputs=rows,
+            inputs=given,
             progress=asking.line,
         )
         recovery = asking.with_pictures(oracle, recovery, network)
     journaled = asking.journal is not None
     more = advice_on_verifying(recovery, budget=asking.budget, checks=checks, journaled=journaled)
     recovery = replace(recovery, evidence=(*recovery.evidence, *more))
-    account = asking.account(asking.target, recovery, recovery.fields())
-    asking.show({**account, "recovered": recovered}, rows_of(recovery))
+    own, rows = recovery.fields() | {"sound": None}, rows_of(recovery)
+    if truth is not None and box is not None:
+        from revelu.certify.sound_bound import sound_bound
+
+        found = sound_bound(truth, network, box, asking.seed, contrast=recovery.link.contrast)
+        own, rows = own | {"sound": found.to_dict()}, [*rows, ("sound bound", found.words)]
+    account = asking.account(asking.target, recovery, own)
+    asking.show({**account, "recovered": recovered}, rows)
     return of_status(recovery.status)
+
+
+def _weights_of(target: str, box: tuple[float, float] | None) -> "Network":
+    """Read the network that a sound bound compares with, before anything is asked."""
+    from revelu.adapters import named_network
+
+    if box is None:
+        raise InputError("--sound bounds differences in a box: give --box LO HI")
+    try:
+        return named_network(target)
+    except (FormatError, InputError) as error:
+        raise InputError(f"--sound needs the weights of TARGET: {error}") from None

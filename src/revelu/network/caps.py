@@ -3,6 +3,7 @@
 import numpy as np
 
 from revelu.network.network import Network
+from revelu.network.sums import without_skip
 from revelu.types import FloatArray
 
 
@@ -40,24 +41,10 @@ def with_caps(network: Network, low: FloatArray, high: FloatArray) -> Network:
             rows.append(sign * eye[j])
             columns.append(weight * eye[j])
             offsets.append(offset)
-    below = _without_skip(network).then(np.array(rows))
+    below = without_skip(network).then(np.array(rows))
     *biases, last = below.biases
     return Network(
         [*below.weights, np.array(columns).T], [*biases, last + np.array(offsets), constants]
-    )
-
-
-def _without_skip(network: Network) -> Network:
-    """The same function, its skip passed on by neurons of both signs of its rows."""
-    network = network.folded()
-    if network.skip is None:
-        return network
-    V, eye, none = network.skip[0], np.eye(network.dim_out), np.zeros(2 * network.dim_out)
-    *below, W, A = network.weights
-    *offsets, b, c = network.biases
-    return Network(
-        [*below, np.vstack([W, V, -V]), np.hstack([A, eye, -eye])],
-        [*offsets, np.concatenate([b, none]), c],
     )
 
 

@@ -9,6 +9,7 @@ VERDICTS = {
     "partial": ("partly recovered; not certified", "warn"),
     "not_in_class": ("not recovered: not such a network", "bad"),
     "not_deterministic": ("not recovered: the answers follow no law", "bad"),
+    "written": ("written as one network", "good"),
     "budget_exhausted": ("not finished: budget or time exhausted", "warn"),
     "unverified": ("NOT certified: fresh queries disagree", "bad"),
 }

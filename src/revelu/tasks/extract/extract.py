@@ -41,6 +41,7 @@ from revelu.tasks.extract.read import is_to_be_read, read_recovery
 from revelu.tasks.extract.slopes import in_own_slopes
 from revelu.tasks.extract.weight_errors import with_standard_errors
 from revelu.tasks.extract.where import run_where_it_bends
+from revelu.tasks.extract.widths import checked_widths, compared, no_deeper
 from revelu.tasks.images import found_image, in_words
 from revelu.tasks.job import Refusal, given_rows, open_target
 from revelu.tasks.progress import Listener
@@ -85,6 +86,7 @@ def extract(
     rate: str | None = None,
     image: str | Sequence[int] | None = None,
     link: str = "auto",
+    widths: Sequence[int] | None = None,
 ) -> Recovery:
     """Recover the ReLU network behind a black box, by queries alone.
 
@@ -151,6 +153,9 @@ def extract(
         target does not say so: then weights that are shared are looked for first.
     link : str
         What undoes the target's head, as :func:`revelu.open_oracle` takes it.
+    widths : sequence of int, optional
+        Inputs, hidden layers and outputs, where they are known: no more hidden layers are looked
+        for, and a warning says where what was found has others.  What is asked stays the same.
 
     Returns
     -------
@@ -206,7 +211,9 @@ def extract(
     checks = whole_number("checks", checks, 1)
     rows = given_rows(inputs, oracle)
     job = CertifyingJob(oracle, seed, progress, "extract", "revelu", checks, rows)
-    recovery = job.finished(_run(job, method, polish=polish, elsewhere=elsewhere, labels=labels))
+    told = checked_widths(widths, oracle.dim_target)
+    found = _run(job, method, told, polish=polish, elsewhere=elsewhere, labels=labels)
+    recovery = job.finished(found)
     if oracle.link.has_head and recovery.method != FromLabels.name:
         recovery = _behind(recovery, oracle.link)
     if recovery.status is not Status.RECOVERED:
@@ -220,11 +227,17 @@ def extract(
         recovery = replace(recovery, class_names=named)
     held = {} if oracle.domain is None else oracle.domain.held
     recovery = replace(recovery, domain=oracle.where, held=held)
-    return in_units(recovery, oracle.domain, job.rng, job.rows)
+    return compared(in_units(recovery, oracle.domain, job.rng, job.rows), told)
 
 
 def _run(
-    job: CertifyingJob, method: str, *, polish: bool, elsewhere: bool, labels: bool
+    job: CertifyingJob,
+    method: str,
+    widths: tuple[int, ...] | None,
+    *,
+    polish: bool,
+    elsewhere: bool,
+    labels: bool,
 ) -> Recovery:
     """Run to the end, whatever it is; a spent budget keeps what was found."""
     if labels or method == FromLabels.name:
@@ -251,7 +264,7 @@ def _run(
         log.info("noise floor: %s, %.2g relative", noise.law, noise.nu.max())
         if method == "auto" and (stepped := steps_at_once(job, noise)) is not None:
             return _refused(job, method, stepped)
-        methods = select_methods(noise, job.oracle, method)
+        methods = no_deeper(select_methods(noise, job.oracle, method), widths)
         _foretell(job, forecast(methods[0], job.oracle.dim_in, len(noise.scale), job.checks, pace))
         recovery, candidate = recover(job, noise, methods)
         if method == "auto" and job.oracle.tally.are_labels:

@@ -16,6 +16,9 @@ from revelu.tasks.learn.appearance import of_answers
 from revelu.tasks.learn.samples import FEWEST_TO_CERTIFY, Drawn
 from revelu.types import FloatArray
 
+# Where the network holds, in words that follow "inputs": nothing was asked elsewhere.
+DRAWN_LIKE = "drawn like the samples"
+
 
 @dataclass
 class SampleVerdict:
@@ -81,6 +84,7 @@ class SampleVerdict:
             evidence=(*learned.notes, *self.evidence),
             method="hermite",
             warnings=(*learned.warnings, *self.warnings),
+            domain=DRAWN_LIKE,
             details={
                 **learned.figures,
                 "n_samples": drawn.n_samples,
@@ -235,6 +239,7 @@ def cut_short(network: Network, drawn: Drawn, why: str = "interrupted") -> Recov
         ledger=Ledger(0, 0, {}),
         evidence=(f"{why}: the best network until then, fitted to a part of the samples",),
         method="hermite",
+        domain=DRAWN_LIKE,
         details={"n_samples": drawn.n_samples},
     )
 
