@@ -209,7 +209,7 @@ def test_a_target_that_stops_keeps_the_rows_that_are_done(found):
     assert stopped.error.endswith("out of order")
     assert {r.defence for r in stopped.rows} == set(IN_TURN[: len(stopped.rows)])
     assert set(stopped.missing) == set(IN_TURN[len(stopped.rows) :])
-    assert stopped.conclusion == "inconclusive"
+    assert stopped.decision.endswith("give away is not known")
     assert stopped.rows
     assert stopped.missing
     assert stopped.rows[0].queries == found.rows[0].queries
@@ -431,7 +431,8 @@ def check_partial(partial, found):
     assert [r.defence for r in partial.rows] == ["none", "float32"]
     assert partial.rows[0].queries == found.rows[0].queries
     assert set(partial.missing) == set(IN_TURN[2:])
-    assert partial.conclusion == "inconclusive"
+    assert partial.conclusion == "none helps"
+    assert partial.decision.endswith("give away is not known")
     assert partial.error
     assert partial.ledger.n_queries > 0
 
@@ -492,4 +493,3 @@ def test_what_was_not_found_is_not_certified():
     assert r.finding.certifies("span")
     assert (r.recovered, r.certified, r.labels_kept, r.shift) == ("nothing", False, None, None)
     assert row(found, "labels").labels_kept == 1.0
-    assert "alone it does not say the class" in found.advice[2]

@@ -27,11 +27,12 @@ from revelu.report.page import page
 from revelu.report.sections import audit_table
 from revelu.report.verdicts import verdict
 from revelu.tasks.audit import audit as audits
-from revelu.tasks.audit import judging
-from revelu.tasks.audit.advice import advice, concluded
+from revelu.tasks.audit.advice import advice
 from revelu.tasks.audit.changes import exceeds
+from revelu.tasks.audit.conclusion import concluded
 from revelu.tasks.audit.implied import with_implied
 from revelu.tasks.audit.rows import Audit, AuditRow, document_rows
+from revelu.tasks.extract import extract as extraction
 
 NETWORK = zoo.random_network([5, 3, 3], seed=3)
 # Without classes, so that no row takes labels.
@@ -112,18 +113,40 @@ def test_a_span_that_is_certified_vouches_for_no_copy():
 
 def test_a_copy_that_is_certified_in_coordinates_alone_gives_no_weights_away(monkeypatch):
     """Where columns are all but collinear, it is less sure in the target's own units."""
-    units, first = judging.in_units, []
+    units, first = extraction.in_units, []
 
     def refused(found, *rest):
         first.extend([] if first else [found.network])
         status = revelu.Status.UNVERIFIED if found.network is first[0] else found.status
         return replace(units(found, *rest), status=status)
 
-    monkeypatch.setattr(judging, "in_units", refused)
+    monkeypatch.setattr(extraction, "in_units", refused)
     domain = Domain.gaussian(np.ones(4), np.full(4, 2.0))
     found = revelu.audit(ONE, domain=domain, remote=True, budget=MOST_QUERIES)
     assert (found.rows[0].recovered, found.rows[0].certified) == ("function", False)
     assert {r.recovered for r in found.rows} == {"function"}
+
+
+@pytest.mark.parametrize(
+    ("target", "options"),
+    [
+        (ONE, {}),
+        (ONE, {"domain": Domain.gaussian(np.ones(4), np.full(4, 2.0))}),
+        (ONE, {"box": (-1.0, 1.0)}),
+        (NETWORK, {"link": "none"}),
+        (wrong_at_some, {"dim_in": 5, "remote": True}),
+    ],
+    ids=["plain", "domain", "box", "link", "refused"],
+)
+def test_the_first_row_is_what_extract_makes_of_the_target(target, options):
+    alone = revelu.extract(target, **options, seed=4, budget=MOST_QUERIES)
+    row = revelu.audit(target, **options, seed=4, budget=MOST_QUERIES).rows[0]
+    found = row.finding.network
+    assert found.status is alone.status
+    assert row.certified == (alone.status is revelu.Status.RECOVERED)
+    copies = [made.network or made.rejected for made in (found, alone)]
+    Z = np.random.default_rng(0).uniform(-1.0, 1.0, (50, copies[0].dim_in))
+    np.testing.assert_array_equal(copies[0](Z), copies[1](Z))
 
 
 def test_no_measured_row_is_raised_by_an_extrapolated_one():
@@ -283,7 +306,11 @@ def test_a_copy_that_is_nearly_the_function_is_grave():
         "97.5% of the answers' variance was made, for 50,056 queries"
         in advice(near.rows, 3, "10 inputs")[0]
     )
-    assert audited(0.89).severity == "unknown"
+    # A copy that explains more than it lacks is a loss, though no theorem vouches for it.
+    partly = audited(0.85)
+    assert (partly.severity, partly.near_copy) == ("moderate", (0.85, 50_056))
+    assert partly.to_dict()["atlas"] == ["AML.T0024.002"]
+    assert (audited(0.4).severity, audited(0.4).to_dict()["owasp"]) == ("unknown", [])
     # The queries are those of the row whose copy it is.
     other = audited(0.975, at_least={"fidelity": "4 digits"})
     assert other.near_copy == (0.975, 100)

@@ -15,7 +15,8 @@ from revelu.cli.exit_codes import ExitCode
 from revelu.oracle import Labels, degrade
 from revelu.tasks.audit import audit as audits
 from revelu.tasks.audit.attack import Finding, attack
-from revelu.tasks.audit.rows import AuditRow, Reference
+from revelu.tasks.audit.reference import Reference
+from revelu.tasks.audit.rows import AuditRow
 from revelu.tasks.audit.searches import joined
 from revelu.tasks.partial import partial_of
 

@@ -10,7 +10,7 @@ from revelu.cli.advice import advice
 from revelu.cli.command import Asking, command
 from revelu.cli.exit_codes import ExitCode, of_status
 from revelu.cli.networks import frame_of, save_network
-from revelu.cli.options import Box, Force, Outputs, flag, optional
+from revelu.cli.options import Box, Force, Labels, Outputs, flag, optional
 from revelu.errors import InputError
 from revelu.report.summary import rows_of
 
@@ -43,9 +43,7 @@ def extract(
     head: Annotated[
         bool, flag("Write the target's head, too, as its sigmoid: .onnx only.", "--head")
     ] = False,
-    labels: Annotated[
-        bool, flag("Use class labels alone: the largest answer, or the sign.", "--labels")
-    ] = False,
+    labels: Labels = False,
     checks: Annotated[int, typer.Option(help="Fresh queries of the certificate.")] = 3000,
     *,
     asking: Asking,

@@ -20,7 +20,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "Limits": ("budget", "max_seconds", "journal", "rate", "retry_for", "batch", "workers", "dask"),
     "Output": (
         *("output", "force", "like_input", "head", "plot", "png", "price", "baseline"),
-        *("fail_on", "report"),
+        *("fail_on", "report", "format", "details"),
         *("as_json", "as_csv", "verbose", "quiet"),
     ),
     "Endpoints": (

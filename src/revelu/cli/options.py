@@ -61,6 +61,9 @@ Box: TypeAlias = Annotated[
     tuple[float, float] | None,
     typer.Option(metavar="LO HI", help="No coordinate of a query leaves it."),
 ]
+Labels: TypeAlias = Annotated[
+    bool, flag("Use class labels alone: the largest answer, or the sign.", "--labels")
+]
 InputName: TypeAlias = Annotated[
     str | None, optional("Which of several inputs varies; several, by commas, vary together.")
 ]

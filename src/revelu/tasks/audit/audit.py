@@ -22,19 +22,21 @@ from revelu.errors import (
 )
 from revelu.numerics.links import NONE, SOFTMAX, Link
 from revelu.numerics.threads import in_one_thread
-from revelu.oracle import Ask, Domain, NoiseFloor, Oracle, degrade, measure_noise
+from revelu.oracle import Ask, Domain, Labels, NoiseFloor, Oracle, degrade, measure_noise
 from revelu.oracle.column_names import NamedRows
+from revelu.oracle.labels import are_labels
 from revelu.tasks.audit.attack import Finding, Limits, attack, explains
 from revelu.tasks.audit.defences import Defence, defences, in_turn
 from revelu.tasks.audit.implied import broken_by, with_implied, with_its_class
-from revelu.tasks.audit.judging import DEAR, Judge, opened, row_in_units
+from revelu.tasks.audit.judging import DEAR, Judge, opened
 from revelu.tasks.audit.nature import OTHERS, Nature, not_attacked
 from revelu.tasks.audit.outcome import End, Seen, Spent, outcome, told_by_coarser, unseen
 from revelu.tasks.audit.paid import PaidAnswers
-from revelu.tasks.audit.rows import NETWORK, ORDER, Audit, AuditRow, Reference
+from revelu.tasks.audit.reference import Reference
+from revelu.tasks.audit.rows import NETWORK, ORDER, Audit, AuditRow
 from revelu.tasks.audit.searches import better, joined
 from revelu.tasks.diagnose.kind import Kind
-from revelu.tasks.job import given_inputs, open_target, random_seeds
+from revelu.tasks.job import given_rows, open_target, random_seeds
 from revelu.tasks.notebook import listener
 from revelu.tasks.partial import keep_partial
 from revelu.tasks.progress import Listener, Progress
@@ -61,6 +63,8 @@ def audit(
     rate: str | None = None,
     link: str = "auto",
     every_row: bool = False,
+    box: tuple[float, float] | None = None,
+    labels: bool = False,
 ) -> Audit:
     """Find out what a target gives away under each defence.
 
@@ -89,8 +93,9 @@ def audit(
         its time depends on the machine.
     every_row : bool
         Attack the answers behind each defence, also where coarser ones have told.
-    target, budget, seed, executor, progress, dim_in, trust, domain, remote, rate, link
-        As of :func:`revelu.extract`.
+    target, budget, seed, executor, progress, dim_in, trust, domain, remote, rate, link, box, labels
+        As of :func:`revelu.extract`, which the first row is: the same options end it the same way.
+        Labels, and spans, are asked for everywhere, and not attacked inside a box.
 
     Returns
     -------
@@ -119,9 +124,9 @@ def audit(
         target,
         seed,
         progress,
-        everywhere="an audit",
         dim_in=dim_in,
         budget=budget,
+        box=box,
         trust=trust,
         executor=executor,
         max_seconds=max_seconds,
@@ -130,12 +135,14 @@ def audit(
         rate=rate,
         link=link,
     )
-    given = partial(given_inputs, inputs, oracle)
+    if oracle.box is not None and labels:
+        raise InputError("labels are asked for everywhere; inside a box they are not supported")
+    given = partial(given_rows, inputs, oracle)
     given()  # before anything is asked
     oracle.declare(command="audit", seed=int(seed))
     name = Path(inputs.file).name if isinstance(inputs, NamedRows) else ""
     source = f"of {name}" if name else "given"
-    return _Audit(oracle, given, price, seed, listener(progress), every_row, source).run()
+    return _Audit(oracle, given, price, seed, listener(progress), every_row, source, labels).run()
 
 
 @dataclass
@@ -145,13 +152,15 @@ class _Audit:
     Attributes
     ----------
     given : callable, () -> (n, d) or None
-        Inputs as users send them, as queries.
+        Inputs as users send them.
     inputs : ndarray, shape (n, d), or None
-        The same, once it is known which columns are held.
+        The same, once it was asked which columns take whole numbers alone.
     seed : int
     every_row : bool
     source : str
         Of the inputs, in words that follow "inputs".
+    labels : bool
+        Whether answers are taken for labels, as an extraction is told.
     seconds : float
         Of computing, where the oracle has no limit of its own.
     first_share : float
@@ -186,6 +195,7 @@ class _Audit:
     progress: Listener | None
     every_row: bool = False
     source: str = "given"
+    labels: bool = False
     seconds: float = 480.0
     first_share: float = 0.5
     promising: float = 2.0
@@ -302,11 +312,11 @@ class _Audit:
         n, left = self.n_reference, self.oracle.remaining
         if left is not None:
             n = max(min(n, int(self.reference_share * left)), 16)
-        X = np.random.default_rng(self.seeds[1]).standard_normal((n, self.oracle.dim_in))
+        X = self._drawn(n)
         self._tell("asking for answers to compare with", 0.0)
         with self.oracle.phase("verify"), self.oracle.round():
-            Y = self.oracle(X)
-            given = None if self.inputs is None else self.oracle(self.inputs)
+            Y = self._answers(X)
+            given = None if self.inputs is None else self._answers(self.inputs)
         known, asked = Reference(X, Y, link), [f"{n:,} inputs {self.oracle.where}"]
         self.paid.keep(X, Y)
         of_users: Reference | None = None
@@ -324,6 +334,18 @@ class _Audit:
             probabilities=probabilities,
             middle=known.middle,
         )
+
+    def _drawn(self, n: int) -> FloatArray:
+        """Inputs of the target, drawn from where it is asked, (n, d)."""
+        rng, shape = np.random.default_rng(self.seeds[1]), (n, self.oracle.dim_in)
+        box, domain = self.oracle.box, self.oracle.domain
+        Z = rng.standard_normal(shape) if box is None else rng.uniform(*box, shape)
+        return Z if domain is None else domain.to_target(Z)
+
+    def _answers(self, X: FloatArray) -> FloatArray:
+        """What is audited answers to inputs: labels, where these alone are asked for."""
+        Y = self.oracle.at(X)
+        return Labels().degrade_answer(Y) if self.labels else Y
 
     def _try_again(self) -> None:
         """Give what time is left to attacks that were cut, the most promising first."""
@@ -447,11 +469,15 @@ class _Audit:
             made = f"{coarser.defence} can be made of these answers, and gave away the weights"
             reason = f"an attack of its own: {made}"
             row = AuditRow(defence.name, "nothing", cut=True, not_tried=(reason,))
+        elif defence.leaves != "numbers" and self.oracle.box is not None:
+            reason = "an attack: it asks everywhere, and may not leave the box"
+            row = AuditRow(defence.name, "nothing", cut=True, not_tried=(reason,))
         elif first is not None and self.served:
             row = self._extrapolated(defence, first, limits)
         else:
-            asked = self.paid.keeping(self.oracle) if self.served else self.oracle
-            ask = degrade(asked, *defence.degradations)
+            asked = self.paid.keeping(self.oracle.at) if self.served else self.oracle.at
+            before = (Labels(),) if self.labels else ()
+            ask = degrade(asked, *before, *defence.degradations)
             row = self._attacked(defence, self.oracle, ask, limits)
         kept, shift = self._asked.of_users.costs(defence)
         log.info("%s: %s", row.defence, row.recovered)
@@ -475,7 +501,11 @@ class _Audit:
         """Attack what ``ask`` answers, and compare what is found with the target."""
         self.allowed[defence.name] = limits
         if defence.name == "none":
-            limits = replace(limits, checks=self.checks, inputs=self.inputs)
+            limits = replace(limits, checks=self.checks, inputs=self.inputs, labels=self.labels)
+        elif defence.leaves == "numbers" and defence.relative > 0.0:
+            known = self._asked.known
+            are_numbers = not are_labels(known.Y) and are_labels(defence.of(known.Y))
+            limits = replace(limits, are_numbers=are_numbers)
         began, on_clock = self.clock(), time.monotonic()
 
         def listen(event: Progress) -> None:
@@ -524,11 +554,13 @@ class _Audit:
                 notes=(note,),
             )
         ask = partial(self._asked.known.answers_of, copy)
-        certified = self._in_units(first).certified
+        certified = first.certified
         # Of a copy that is not certified the answers are others: the two make no one function.
         known = self.paid.or_else(ask) if certified else ask
-        base = Oracle(known, copy.dim_in, name="the copy")
-        row = self._attacked(defence, base, degrade(base, *defence.degradations), limits)
+        where = self.oracle.domain
+        box = self.oracle.box if where is None else None
+        base = Oracle(known, copy.dim_in, name="the copy", domain=where, box=box)
+        row = self._attacked(defence, base, degrade(base.at, *defence.degradations), limits)
         note = "by an attack on the copy that was found, not on the served model"
         if certified and self.paid.n_paid:
             n = self.paid.n_paid + self.paid.n_others
@@ -544,13 +576,6 @@ class _Audit:
             not_tried=untried,
             notes=(note, *row.notes),
         )
-
-    def _in_units(self, row: AuditRow) -> AuditRow:
-        """A row as it is told, of what reads the target's own inputs: it may be less certain."""
-        if self.judge is None:
-            return row
-        rng = np.random.default_rng(self.seeds[2])
-        return row_in_units(row, self.oracle.domain, self.judge, rng)
 
     def _limits(self, defence: Defence) -> Limits:
         """The first row may take half of what there is, the others share the rest.
@@ -596,7 +621,7 @@ class _Audit:
         judge, done = self.judge, dict(self.rows)
         if judge is not None:
             done = told_by_coarser(done, self.all, judge, self._makes)
-        rows = [self._in_units(opened(row)) for _, row in sorted(done.items())]
+        rows = [opened(row) for _, row in sorted(done.items())]
         missing = [defence for i, defence in enumerate(self.all) if i not in done]
         spent = Spent(self.seconds, time.monotonic() - self.began, self.took, self.longer)
         noted = [] if self.oracle.journal is None else self.oracle.journal.notes()

@@ -82,13 +82,13 @@ class Nature:
         Parameters
         ----------
         X, Y : ndarray, shape (n, d) and (n, k)
-            Inputs, and what they were answered.
+            The target's own inputs, and what they were answered.
         """
         if noise is None or noise.is_deterministic:
             return False
         try:
             with self.oracle.phase("noise"):
-                again = self.oracle(X)
+                again = self.oracle.at(X)
         except LimitReachedError:
             return False
         A, B = Y - Y.mean(axis=0), again - again.mean(axis=0)
