@@ -51,6 +51,10 @@ LISTED = {d.name: d for d in defences(1.0, 3, 0, probabilities=False)}
         ("6 digits", "labels", False),
         ("labels", "top-1 probability", False),
         ("none", "none", False),
+        # Noise hides the steps of a grid that is much finer.
+        ("grid 2^-16", "noise 1e-2", True),
+        ("grid 2^-16", "2 digits", False),
+        ("6 digits", "grid 2^-16", False),
     ],
 )
 def test_what_can_be_made_of_what(finer, coarser, makes):
@@ -77,7 +81,7 @@ def test_the_order_of_attacks():
     listed = defences(1.0, 1, 0, probabilities=False)
     names = [listed[i].name for i in in_turn(listed)]
     assert names[:6] == ["none", "float32", "4 digits", "6 digits", "2 digits", "3 digits"]
-    assert names[6:] == ["noise 1e-2", "noise 1e-4"]
+    assert names[6:] == ["noise 1e-2", "noise 1e-4", "grid 2^-16"]
     one = [Defence("none"), Defence("n", (Noisy(1.0, 0),), sigma=1.0), Defence("r", (Rounded(2),))]
     assert sorted(in_turn(one)) == [0, 1, 2]
 

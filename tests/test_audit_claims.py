@@ -20,7 +20,7 @@ from revelu import Domain
 from revelu.cli.app import app
 from revelu.cli.exit_codes import ExitCode
 from revelu.network import zoo
-from revelu.oracle import Oracle, measure_noise
+from revelu.oracle import Oracle, measure_noise, softmax
 from revelu.oracle.grid import Grid
 from revelu.probe.steps import Steps
 from revelu.report.page import page
@@ -30,6 +30,7 @@ from revelu.tasks.audit import audit as audits
 from revelu.tasks.audit.advice import advice
 from revelu.tasks.audit.changes import exceeds
 from revelu.tasks.audit.conclusion import concluded
+from revelu.tasks.audit.facts import similar_neurons
 from revelu.tasks.audit.implied import with_implied
 from revelu.tasks.audit.rows import Audit, AuditRow, document_rows
 from revelu.tasks.extract import extract as extraction
@@ -43,7 +44,7 @@ MOST_QUERIES = 30_000
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch):
     """The network behind labels, which takes most of an audit's time, is not looked for."""
-    monkeypatch.setattr(audits._Audit, "_look_behind_labels", lambda _: None)
+    monkeypatch.setattr(audits, "look_behind_labels", lambda _: None)
 
 
 def made(defence, recovered, **more):
@@ -175,6 +176,28 @@ def test_inputs_of_users_are_asked_for_the_certificate():
     found = revelu.audit(answer, X, dim_in=4, remote=True, budget=8_000)
     assert found.rows[0].recovered != "weights"
     assert revelu.audit(answer, dim_in=4, remote=True, budget=8_000).rows[0].recovered == "weights"
+
+
+def test_steps_that_a_defence_has_made_are_no_defence_by_themselves():
+    """An attack that takes rounded logits for votes has not tried what a thief would."""
+    found = revelu.audit(lambda X: softmax(NETWORK(X)), dim_in=5, remote=True, budget=MOST_QUERIES)
+    row = next(row for row in found.rows if row.defence == "logits to 2 decimals")
+    assert found.rows[0].recovered == "weights"
+    assert row.recovered in {"weights", "function"} or (row.cut and not row.not_in_class)
+    assert found.best != row.defence
+
+
+def test_neurons_that_look_alike_are_named():
+    network = zoo.random_network([8, 5, 1], seed=3)
+    W = network.weights[0].copy()
+    W[3] = W[1] + 0.01 * np.linalg.norm(W[1]) * np.eye(8)[0]
+    b = network.biases[0].copy()
+    b[3] = b[1]
+    alike = revelu.Network([W, network.weights[1]], [b, network.biases[1]], network.skip)
+    assert similar_neurons(alike).startswith("neurons 1 and 3 (0.")
+    assert similar_neurons(network) == similar_neurons(None) == ""
+    # In two directions two of fifty are as near by chance.
+    assert similar_neurons(zoo.random_network([1, 50, 1], seed=0)) == ""
 
 
 # Two models behind one address.

@@ -53,6 +53,7 @@ def test_a_domain_decides_them(in_domain):
 
 def test_advice_names_a_domain(found):
     assert found.best == ""
+    assert found.conclusion == "none helps"
     assert found.run_again.startswith("--like DATA")
     first = found.advice[0]
     assert first.endswith(f"run again with {found.run_again}")

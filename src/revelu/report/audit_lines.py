@@ -15,7 +15,7 @@ MARKS = {
 
 
 def lines(account: Mapping[str, Any]) -> Table | None:
-    """Return one line a kind of answers, in words, and one for a limit of queries."""
+    """Return one line a defence in words: of answers, of queries, and of training where seen."""
     rows = account.get("rows")
     if not rows:
         return None
@@ -24,6 +24,8 @@ def lines(account: Mapping[str, Any]) -> Table | None:
     if (limit := account.get("limit")) is not None:
         text = f"helps below {limit:,} queries, counted over all who may work together"
         said.append([Cell("a limit of queries"), Cell(text)])
+    if similar := (account.get("facts") or {}).get("similar neurons"):
+        said.append([Cell("training: similar neurons"), Cell(f"{similar}", "bad")])
     return Table("What each kind of answers gives away", ("answers", "what they give away"), said)
 
 
@@ -43,8 +45,12 @@ def mark_of(row: Mapping[str, Any]) -> str:
 
 
 def was_tried(row: Mapping[str, Any]) -> bool:
-    """Whether an attack was made on these answers, or another one tells of it."""
-    return row["queries"] is not None or row["recovered"] != "nothing"
+    """Whether an attack was made that works on such answers, or another one tells of them.
+
+    Of one that was cut, and says what was not tried, that is what is to be read.
+    """
+    is_left = row["cut"] and row["not_tried"] and _share(row) is None
+    return row["recovered"] != "nothing" or (row["queries"] is not None and not is_left)
 
 
 def words(row: Mapping[str, Any]) -> str:

@@ -1,7 +1,9 @@
 """What a target is, in words."""
 
 import numpy as np
+from scipy.special import betainc
 
+from revelu.network import Network
 from revelu.oracle import NoiseFloor
 from revelu.oracle.labels import are_labels
 from revelu.recovery import Status
@@ -18,7 +20,7 @@ def facts(
     known: Reference | None = None,
     kind: Kind | None = None,
 ) -> dict[str, str]:
-    """Say what a target is.
+    """Say what a target is, and whether it shows that it was trained against extraction.
 
     Parameters
     ----------
@@ -30,6 +32,56 @@ def facts(
     kind : Kind or None
         What the target looks like of which no network was found.
     """
+    said = similar_neurons(None if first is None else first.copy)
+    trained = {"similar neurons": said} if said else {}
+    return {**_seen(noise, first, reason, known, kind), **trained}
+
+
+def similar_neurons(
+    network: Network | None, least: float = 0.99, false_alarm: float = 1e-3, most: int = 6
+) -> str:
+    """Name neurons of a first layer that look alike, as a training against extraction makes them.
+
+    Parameters
+    ----------
+    network : Network or None
+        What was recovered.
+    least : float
+        Cosine of two rows, their biases included, that are called alike: 8 degrees apart.
+    false_alarm : float
+        Chance that any two of as many rows in random directions are as near as two that are named.
+    most : int
+        Pairs that are named.
+    """
+    if network is None or len(network.weights) < 2 or len(network.weights[0]) < 2:
+        return ""
+    rows = np.column_stack([network.weights[0], network.biases[0]])
+    rows = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), np.finfo(float).tiny)
+    i, j = np.triu_indices(len(rows), 1)
+    cosines = np.abs((rows[i] * rows[j]).sum(axis=1)).clip(max=1.0)
+    # The share of a sphere of D dimensions within an angle of a line through its centre.
+    share = betainc((rows.shape[1] - 1) / 2, 0.5, 1.0 - cosines**2)
+    found = np.flatnonzero((cosines >= least) & (len(i) * share <= false_alarm))
+    if not len(found):
+        return ""
+    found = found[np.argsort(-cosines[found])]
+    degrees = np.rad2deg(np.arccos(cosines))
+    named = ", ".join(f"{i[p]} and {j[p]} ({degrees[p]:.2g} degrees)" for p in found[:most])
+    rest = f" and {len(found) - most} more pairs" if len(found) > most else ""
+    return (
+        f"neurons {named}{rest} of the first hidden layer point the same way, as a training "
+        "against extraction makes them: it did not keep them from being found"
+    )
+
+
+def _seen(
+    noise: NoiseFloor | None,
+    first: Finding | None,
+    reason: str,
+    known: Reference | None,
+    kind: Kind | None,
+) -> dict[str, str]:
+    """What a target is; parameters as of :func:`facts`."""
     if known is not None and are_labels(known.Y):
         n = len(np.unique(known.labels))
         seen = f"labels: {n:,} different ones among {len(known.Y):,} answers"
