@@ -2,12 +2,16 @@
 
 import json
 import re
+import shlex
+from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
+import yaml
 from typer.testing import CliRunner
 
 import revelu
+from pages import blocks
 from revelu.cli.app import app
 from revelu.cli.exit_codes import ExitCode
 from revelu.oracle import Oracle
@@ -280,3 +284,40 @@ def test_forms_that_make_no_sense_are_refused(invoke, arguments, word):
     result = invoke(*arguments)
     assert result.exit_code == ExitCode.USAGE
     assert word in result.stderr
+
+
+# What the guide shows.
+
+GUIDE = Path(__file__).parents[1] / "docs" / "guides" / "audit.md"
+SHOWN = {block.title: block.code for block in blocks(GUIDE) if block.title}
+
+
+@pytest.mark.usefixtures("invoke")
+def test_the_workflow_of_the_guide_runs(tmp_path):
+    """Its commands, as a shell would run them, on a model that gives itself away."""
+    NETWORK.save(tmp_path / "model.npz")
+    (job,) = yaml.safe_load(SHOWN["audit.yml"])["jobs"].values()
+    ran = [step["run"] for step in job["steps"] if step.get("run", "").startswith("revelu audit")]
+    ends = []
+    for command in ran:
+        words, _, path = re.split(r" (>>?) ", command)
+        arguments = shlex.split(words)[1:]
+        done = CliRunner().invoke(app, arguments)
+        (tmp_path / path.strip("$")).write_text(done.stdout, encoding="utf-8")
+        ends.append(done.exit_code)
+    assert ends == [ExitCode.CERTIFIED, ExitCode.GIVEN_AWAY]
+    (upload,) = [step["with"] for step in job["steps"] if "upload-sarif" in step.get("uses", "")]
+    check_sarif((tmp_path / upload["sarif_file"]).read_text(encoding="utf-8"))
+    summary = (tmp_path / "GITHUB_STEP_SUMMARY").read_text(encoding="utf-8")
+    assert summary.startswith("## model.npz: critical: gives away its weights")
+    assert "| as they are | gives away the weights, for " in summary
+
+
+@pytest.mark.usefixtures("invoke")
+def test_the_test_of_the_guide_fails_a_model_that_gives_itself_away(tmp_path):
+    NETWORK.save(tmp_path / "model.npz")
+    found = {}
+    exec(compile(SHOWN["test_model.py"], "test_model.py", "exec"), found)  # noqa: S102
+    (check,) = [value for name, value in found.items() if name.startswith("test_")]
+    with pytest.raises(AssertionError, match="no defence that was tried helps"):
+        check()

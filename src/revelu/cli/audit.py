@@ -93,9 +93,9 @@ def audit(
     Example:
       revelu audit model.onnx --inputs X.csv --price 1.5 --report audit.html
 
-    Without --max-seconds an audit ends after some eight minutes: the rows share the time,
-    and say where they were cut.  Of a served model only the answers as they are are
-    attacked; other rows are extrapolated.
+    Without --max-seconds an audit ends after some eight minutes, of a small network after
+    one: the rows share the time, and say where they were cut.  Of a served model only the
+    answers as they are are attacked; other rows are extrapolated.
 
     Exit codes:
       0  finished
