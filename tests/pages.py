@@ -1,7 +1,7 @@
 """The pages of the documentation as programs: their fenced blocks, in order, run in one folder.
 
     ```python                    runs in the page's namespace
-    ```python title="name.py"    becomes a file; so does ```toml
+    ```python title="name.py"    becomes a file; so do ```toml and ```yaml
     ```sh                        runs, a command a line; a server goes on until the page ends
     ```text                      is what the commands before it print, but for the figures
 
@@ -28,7 +28,7 @@ FENCE = re.compile(
     r"(?P<code>.*?)^```$",
     re.DOTALL | re.MULTILINE,
 )
-LANGUAGES = {"python", "sh", "console", "text", "toml", ""}
+LANGUAGES = {"python", "sh", "console", "text", "toml", "yaml", ""}
 SERVERS = ("revelu serve", "dask scheduler", "dask worker")
 # The ports of the pages, which this machine may have in use.
 PORTS = ("8080", "8786")

@@ -20,18 +20,20 @@ from revelu import Domain
 from revelu.cli.app import app
 from revelu.cli.exit_codes import ExitCode
 from revelu.network import zoo
-from revelu.oracle import Oracle, measure_noise
+from revelu.oracle import Oracle, measure_noise, softmax
 from revelu.oracle.grid import Grid
 from revelu.probe.steps import Steps
 from revelu.report.page import page
 from revelu.report.sections import audit_table
 from revelu.report.verdicts import verdict
 from revelu.tasks.audit import audit as audits
-from revelu.tasks.audit import judging
-from revelu.tasks.audit.advice import advice, concluded
+from revelu.tasks.audit.advice import advice
 from revelu.tasks.audit.changes import exceeds
+from revelu.tasks.audit.conclusion import concluded
+from revelu.tasks.audit.facts import similar_neurons
 from revelu.tasks.audit.implied import with_implied
 from revelu.tasks.audit.rows import Audit, AuditRow, document_rows
+from revelu.tasks.extract import extract as extraction
 
 NETWORK = zoo.random_network([5, 3, 3], seed=3)
 # Without classes, so that no row takes labels.
@@ -42,7 +44,7 @@ MOST_QUERIES = 30_000
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch):
     """The network behind labels, which takes most of an audit's time, is not looked for."""
-    monkeypatch.setattr(audits._Audit, "_look_behind_labels", lambda _: None)
+    monkeypatch.setattr(audits, "look_behind_labels", lambda _: None)
 
 
 def made(defence, recovered, **more):
@@ -112,18 +114,40 @@ def test_a_span_that_is_certified_vouches_for_no_copy():
 
 def test_a_copy_that_is_certified_in_coordinates_alone_gives_no_weights_away(monkeypatch):
     """Where columns are all but collinear, it is less sure in the target's own units."""
-    units, first = judging.in_units, []
+    units, first = extraction.in_units, []
 
     def refused(found, *rest):
         first.extend([] if first else [found.network])
         status = revelu.Status.UNVERIFIED if found.network is first[0] else found.status
         return replace(units(found, *rest), status=status)
 
-    monkeypatch.setattr(judging, "in_units", refused)
+    monkeypatch.setattr(extraction, "in_units", refused)
     domain = Domain.gaussian(np.ones(4), np.full(4, 2.0))
     found = revelu.audit(ONE, domain=domain, remote=True, budget=MOST_QUERIES)
     assert (found.rows[0].recovered, found.rows[0].certified) == ("function", False)
     assert {r.recovered for r in found.rows} == {"function"}
+
+
+@pytest.mark.parametrize(
+    ("target", "options"),
+    [
+        (ONE, {}),
+        (ONE, {"domain": Domain.gaussian(np.ones(4), np.full(4, 2.0))}),
+        (ONE, {"box": (-1.0, 1.0)}),
+        (NETWORK, {"link": "none"}),
+        (wrong_at_some, {"dim_in": 5, "remote": True}),
+    ],
+    ids=["plain", "domain", "box", "link", "refused"],
+)
+def test_the_first_row_is_what_extract_makes_of_the_target(target, options):
+    alone = revelu.extract(target, **options, seed=4, budget=MOST_QUERIES)
+    row = revelu.audit(target, **options, seed=4, budget=MOST_QUERIES).rows[0]
+    found = row.finding.network
+    assert found.status is alone.status
+    assert row.certified == (alone.status is revelu.Status.RECOVERED)
+    copies = [made.network or made.rejected for made in (found, alone)]
+    Z = np.random.default_rng(0).uniform(-1.0, 1.0, (50, copies[0].dim_in))
+    np.testing.assert_array_equal(copies[0](Z), copies[1](Z))
 
 
 def test_no_measured_row_is_raised_by_an_extrapolated_one():
@@ -152,6 +176,28 @@ def test_inputs_of_users_are_asked_for_the_certificate():
     found = revelu.audit(answer, X, dim_in=4, remote=True, budget=8_000)
     assert found.rows[0].recovered != "weights"
     assert revelu.audit(answer, dim_in=4, remote=True, budget=8_000).rows[0].recovered == "weights"
+
+
+def test_steps_that_a_defence_has_made_are_no_defence_by_themselves():
+    """An attack that takes rounded logits for votes has not tried what a thief would."""
+    found = revelu.audit(lambda X: softmax(NETWORK(X)), dim_in=5, remote=True, budget=MOST_QUERIES)
+    row = next(row for row in found.rows if row.defence == "logits to 2 decimals")
+    assert found.rows[0].recovered == "weights"
+    assert row.recovered in {"weights", "function"} or (row.cut and not row.not_in_class)
+    assert found.best != row.defence
+
+
+def test_neurons_that_look_alike_are_named():
+    network = zoo.random_network([8, 5, 1], seed=3)
+    W = network.weights[0].copy()
+    W[3] = W[1] + 0.01 * np.linalg.norm(W[1]) * np.eye(8)[0]
+    b = network.biases[0].copy()
+    b[3] = b[1]
+    alike = revelu.Network([W, network.weights[1]], [b, network.biases[1]], network.skip)
+    assert similar_neurons(alike).startswith("neurons 1 and 3 (0.")
+    assert similar_neurons(network) == similar_neurons(None) == ""
+    # In two directions two of fifty are as near by chance.
+    assert similar_neurons(zoo.random_network([1, 50, 1], seed=0)) == ""
 
 
 # Two models behind one address.
@@ -283,7 +329,11 @@ def test_a_copy_that_is_nearly_the_function_is_grave():
         "97.5% of the answers' variance was made, for 50,056 queries"
         in advice(near.rows, 3, "10 inputs")[0]
     )
-    assert audited(0.89).severity == "unknown"
+    # A copy that explains more than it lacks is a loss, though no theorem vouches for it.
+    partly = audited(0.85)
+    assert (partly.severity, partly.near_copy) == ("moderate", (0.85, 50_056))
+    assert partly.to_dict()["atlas"] == ["AML.T0024.002"]
+    assert (audited(0.4).severity, audited(0.4).to_dict()["owasp"]) == ("unknown", [])
     # The queries are those of the row whose copy it is.
     other = audited(0.975, at_least={"fidelity": "4 digits"})
     assert other.near_copy == (0.975, 100)

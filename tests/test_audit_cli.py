@@ -27,12 +27,15 @@ def invoke(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_summary_has_a_line_a_row_and_ends_in_advice(invoke):
-    result = invoke("truth.npz", "--inputs", "x.npy", "--price", 3)
+    result = invoke("truth.npz", "--inputs", "x.npy", "--price", 3, "--details")
     assert result.exit_code == ExitCode.CERTIFIED
     assert result.stdout.startswith("truth.npz: critical: gives away its weights\n")
-    assert "in your price for the weights" in result.stdout.splitlines()[1]
+    decision, thief = result.stdout.splitlines()[1:3]
+    assert decision.startswith("decision")
+    assert "in your price for the weights" in thief
     lines = [line.split()[0] for line in result.stdout.splitlines()]
-    assert lines.count("noise") == 2
+    # A line in words, and one of the table.
+    assert lines.count("noise") == 4
     for word in ("as", "float32", "labels", "top-1", "advice", "queries", "time"):
         assert word in lines
     for heading in ("fidelity, given", "same class, given", "cost"):

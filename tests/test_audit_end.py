@@ -20,10 +20,11 @@ from revelu.report.page import page
 from revelu.report.sections import audit_table, thief
 from revelu.report.verdicts import verdict
 from revelu.tasks.audit import audit as audits
-from revelu.tasks.audit.advice import concluded, so_far
 from revelu.tasks.audit.attack import Limits, attack
+from revelu.tasks.audit.conclusion import concluded, so_far
 from revelu.tasks.audit.implied import with_implied
-from revelu.tasks.audit.rows import AuditRow, Reference, document_rows
+from revelu.tasks.audit.reference import Reference
+from revelu.tasks.audit.rows import AuditRow, document_rows
 
 TRUTH = revelu.zoo.random_network([5, 3, 3], seed=3)
 # Without classes, so that no row takes labels.
@@ -34,7 +35,7 @@ MOST_QUERIES = 40_000
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch):
     """The network behind labels, which takes most of an audit's time, is not looked for."""
-    monkeypatch.setattr(audits._Audit, "_look_behind_labels", lambda _: None)
+    monkeypatch.setattr(audits, "look_behind_labels", lambda _: None)
 
 
 class Served:
@@ -155,7 +156,7 @@ def test_the_shell_is_told_which(monkeypatch, tmp_path, becomes, code):
     assert result.exit_code == code, result.output
     account = one_object(result.stdout)
     assert account["status"] == ("finished" if code is ExitCode.CERTIFIED else "error")
-    assert len(account["rows"]) == 8
+    assert len(account["rows"]) == 9
 
 
 # What is known of an audit that was cut.
@@ -166,23 +167,20 @@ def made(defence, recovered, kept=1.0, shift=0.0, **more):
 
 
 def said(*rows, missing=(), run_again="--max-seconds 90"):
-    return so_far(concluded(rows, 3, missing), rows, 3, run_again)
+    return so_far(concluded(rows, 3, missing), rows, run_again)
 
 
 def test_what_rows_say_that_are_done_is_said():
     first = made("none", "weights")
     cut = made("2 digits", "nothing", cut=True)
-    assert said(first, made("4 digits", "function"), cut) == (
-        "the answers as they are give away every weight; 4 digits do not help; which defence "
-        "helps is not known yet: run again with --max-seconds 90"
+    assert said(first, cut) == (
+        "the answers as they are give away every weight; which defence helps is not known yet: "
+        "run again with --max-seconds 90"
     )
-    assert said(first, made("float32", "weights"), missing=["2 digits"]) == (
-        "the answers as they are give away every weight; float32 does not help; which defence "
-        "helps is not known yet: run again with --max-seconds 90"
-    )
-    assert said(first, made("3 digits", "span"), cut, run_again="") == (
-        "the answers as they are give away every weight; 3 digits give away the span of the "
-        "first layer; whether another helps more is not known yet"
+    worse = made("3 digits", "weights", kept=0.5)
+    assert said(first, worse, cut, run_again="") == (
+        "the answers as they are give away every weight; 3 digits do not help; which defence "
+        "helps is not known yet"
     )
     at_least = said(made("none", "span", cut=True), made("4 digits", "nothing"))
     assert at_least.startswith(
@@ -193,28 +191,28 @@ def test_what_rows_say_that_are_done_is_said():
 def test_nothing_is_said_of_what_was_cut():
     cut = made("none", "nothing", cut=True)
     assert said(cut, made("2 digits", "nothing")) == ""
-    # Not that a row which was cut helps; what gives away as much does not, if it serves or not.
     first, short = made("none", "weights"), made("2 digits", "span", cut=True)
     assert "2 digits" not in said(first, short)
-    assert "; 3 digits do not help; " in said(first, made("3 digits", "weights", kept=0.5), short)
-    # A conclusion is no part of one.
+    # A conclusion is no part of one: what was tried to its end decides, whatever else was cut.
     assert said(first, made("2 digits", "weights")) == ""
+    assert said(first, made("4 digits", "function"), short) == ""
 
 
 def test_an_audit_that_is_cut_says_what_is_known(monkeypatch):
     """Rows that coarser answers tell of are none that are missing."""
-    monkeypatch.setattr(audits._Audit, "_is_over", lambda self: "2 digits" in names(self))
+    monkeypatch.setattr(audits._Audit, "is_over", lambda self: "2 digits" in names(self))
     found = revelu.audit(TRUTH, budget=MOST_QUERIES)
     assert "3 digits" not in found.missing
     implied = next(row for row in found.rows if row.defence == "3 digits")
     assert (implied.implied_by, implied.recovered, implied.cut) == ("2 digits", "weights", False)
-    assert set(found.missing) == {"noise 1e-4", "noise 1e-2", "top-1 probability", "labels"}
-    assert found.conclusion == "inconclusive"
-    assert found.so_far.startswith("the answers as they are give away every weight; float32, 6 ")
-    assert found.so_far.endswith(f"run again with {found.run_again}")
+    assert found.missing[:3] == ("noise 1e-4", "noise 1e-2", "grid 2^-16")
+    assert found.missing[3:] == ("top-1 probability", "labels")
+    assert (found.conclusion, found.so_far) == ("none helps", "")
+    assert found.decision.startswith("no defence that was tried helps; limits below ")
+    assert found.advice[0].endswith(f"run again with {found.run_again}")
     account = found.to_dict()
-    assert account["so_far"] == found.so_far
-    assert f"{found.so_far} (attacks were cut)." in page("audit", {"target": "t", **account})
+    assert account["decision"] == found.decision
+    assert f"{found.decision}." in page("audit", {"target": "t", **account})
 
 
 def names(audit):
@@ -378,7 +376,7 @@ def test_no_row_shows_a_worse_copy_than_a_coarser_one():
     assert rows[2].at_least == {}
     account = {"rows": document_rows(tuple(rows)), "answers": 3}
     cells = [row[2] for row in audit_table(account).rows]
-    assert [cell.mark for cell in cells] == ["<", "<", ""]
+    assert [cell.mark for cell in cells] == ["~", "~", ""]
     said = concluded(rows, 3)
     assert (said.kind, said.undecided) == ("inconclusive", rows[0])
 
@@ -389,4 +387,4 @@ def test_what_is_implied_by_an_extrapolated_and_cut_row_says_so():
     rows = with_implied([first, coarser], lambda a, _: a == first.defence)
     account = {"rows": document_rows(tuple(rows)), "answers": 1}
     marks = [row[1].mark for row in audit_table(account).rows]
-    assert marks == ["<~…", "~…"]
+    assert marks == ["~…", "~…"]

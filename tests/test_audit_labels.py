@@ -15,7 +15,8 @@ from revelu.cli.exit_codes import ExitCode
 from revelu.oracle import Labels, degrade
 from revelu.tasks.audit import audit as audits
 from revelu.tasks.audit.attack import Finding, attack
-from revelu.tasks.audit.rows import AuditRow, Reference
+from revelu.tasks.audit.reference import Reference
+from revelu.tasks.audit.rows import AuditRow
 from revelu.tasks.audit.searches import joined
 from revelu.tasks.partial import partial_of
 
@@ -164,7 +165,7 @@ def test_no_other_seed_is_a_cut(monkeypatch, narrow):
         asked.append(1)
         return Finding(7, None, None, False, False, ())
 
-    monkeypatch.setattr(audits._Audit, "_is_over", lambda _: bool(asked))
+    monkeypatch.setattr(audits._Audit, "is_over", lambda _: bool(asked))
     row = labels_of(narrow(once))
     assert (row.cut, len(asked)) == (True, 1)
     assert "no time for another seed" in row.notes[0]

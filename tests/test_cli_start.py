@@ -36,7 +36,7 @@ def test_help_loads_no_library(arguments):
     assert not loaded & set(HEAVY)
     # Of revelu itself it loads the command line, and what that says.
     rooms = {name.split(".")[1] for name in loaded if name.startswith("revelu.")}
-    assert rooms <= {"_version", "cli", "errors", "report", "shown", "status"}
+    assert rooms <= {"_version", "cli", "errors", "report", "severity", "shown", "status"}
 
 
 def test_alone_it_says_five_things_to_do():

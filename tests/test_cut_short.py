@@ -74,7 +74,7 @@ def test_an_interrupted_audit_tells_of_the_rows_that_are_done(interrupted, tmp_p
     assert account["status"] == "interrupted"
     assert account["rows"][0]["recovered"] == "weights"
     assert account["missing"]
-    assert len(account["rows"]) + len(account["missing"]) == 10
+    assert len(account["rows"]) + len(account["missing"]) == 11
     assert account["conclusion"] == "inconclusive"
     assert account["advice"][0].startswith("inconclusive")
     assert account["queries"] > 1_000

@@ -21,15 +21,21 @@ from revelu.oracle import (
     Labels,
     Noisy,
     Normalised,
+    OnGrid,
     Oracle,
     Rounded,
+    RoundedLogits,
     TopProbability,
     degrade,
+    softmax,
 )
 
 NETWORK = zoo.random_network([3, 5, 4], 0)
 X = np.random.default_rng(1).normal(size=(60, 3))
-ALL = [Float32(), Rounded(3), Noisy(1e-3, 5), Labels(), TopProbability(), Normalised()]
+ALL = [
+    *(Float32(), Rounded(3), Noisy(1e-3, 5), Labels(), TopProbability(), Normalised()),
+    *(OnGrid(2.0**-8), RoundedLogits(2)),
+]
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 IN_FLOAT32 = st.floats(width=64, min_value=-3e38, max_value=3e38)
@@ -148,6 +154,32 @@ def test_rounding_twice_changes_nothing(Y, digits):
 def test_rounded_refuses_other_digits(digits):
     with pytest.raises(InputError, match="digits must be"):
         Rounded(digits)
+
+
+# --- OnGrid, RoundedLogits ---
+
+
+def test_a_grid_has_multiples_alone_and_errs_by_half_a_step():
+    Y, step = NETWORK(X), 2.0**-8
+    Z = OnGrid(step)(NETWORK)(X)
+    assert np.array_equal(Z / step, np.rint(Z / step))
+    assert np.abs(Z - Y).max() <= step / 2
+    for bad in (0.0, -1.0, np.inf):
+        with pytest.raises(InputError, match="step"):
+            OnGrid(bad)
+
+
+def test_rounded_logits_are_those_of_the_probabilities():
+    P = softmax(np.random.default_rng(0).normal(size=(200, 3)))
+    Q = RoundedLogits(2).degrade_answer(P)
+    np.testing.assert_allclose(Q.sum(axis=1), 1.0, rtol=1e-14)
+    ratios = np.log(Q) - np.log(Q[:, :1])
+    np.testing.assert_allclose(ratios, np.round(ratios, 2), atol=1e-12)
+    # Two logits are off by half of the last decimal each.
+    assert np.abs(ratios - (np.log(P) - np.log(P[:, :1]))).max() <= 0.01 + 1e-12
+    assert np.isfinite(RoundedLogits(2).degrade_answer(np.array([[1.0, 0.0]]))).all()
+    with pytest.raises(InputError, match="decimals"):
+        RoundedLogits(-1)
 
 
 # --- Noisy ---

@@ -21,7 +21,7 @@ from revelu.numerics.links import FORMS, NONE, Link
 from revelu.oracle import Headed, Oracle, Rounded, degrade, measure_noise
 from revelu.recovery import Status
 from revelu.tasks.audit.defences import defences
-from revelu.tasks.audit.rows import Reference
+from revelu.tasks.audit.reference import Reference
 
 ALL = [Link.named(name) for name in FORMS] + [Link.named("logit*100"), Link.named("softmax*100")]
 HEADS = [link for link in ALL if link.has_head]

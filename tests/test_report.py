@@ -242,7 +242,7 @@ def test_a_target_that_stops_leaves_a_page(audited):
         "queries",
         "cost",
     }
-    assert len(account["rows"]) + len(account["missing"]) == 10
+    assert len(account["rows"]) + len(account["missing"]) == 11
     assert account["missing"][-1] == "labels"
     found = check_page(text)
     assert ("h2", "Advice") in found.headings

@@ -1,20 +1,64 @@
 """``revelu audit``: what a target gives away under each defence."""
 
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from revelu.cli.baseline import FAILURES, failed, read_baseline
 from revelu.cli.command import Asking, command
 from revelu.cli.exit_codes import ExitCode, of_status
-from revelu.cli.options import flag, optional
+from revelu.cli.options import Box, Labels, flag, optional
 from revelu.errors import InputError
+from revelu.report.sections import audit_table
 from revelu.report.summary import parts_of
 
 if TYPE_CHECKING:
     from revelu.tasks.audit.rows import Audit
+
+FORMATS = ("text", "json", "sarif", "junit", "markdown")
+
+
+@dataclass
+class Auditing(Asking):
+    """Options of the audit: those of what asks a target, and the form of its account."""
+
+    format: Annotated[
+        str,
+        typer.Option(
+            metavar="|".join(FORMATS),
+            help="What is printed: text, or the form that a pipeline reads.",
+        ),
+    ] = "text"
+    details: Annotated[bool, flag("Print all that was measured, too, as a table.", "--details")] = (
+        False
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.format not in FORMATS:
+            known = ", ".join(FORMATS)
+            raise typer.BadParameter(f"--format is one of {known}, got {self.format!r}")
+        if self.format != "text" and (self.as_json or self.as_csv):
+            raise typer.BadParameter("--format, --json and --csv are forms of one output: give one")
+        self.as_json |= self.format == "json"
+        self.form = _form(self.format)
+
+
+def _form(name: str) -> Callable[[Mapping[str, Any]], str] | None:
+    """What writes an account in a form of others; None of text and of JSON."""
+    if name == "sarif":
+        from revelu.report.sarif import sarif as form
+    elif name == "junit":
+        from revelu.report.junit import junit as form
+    elif name == "markdown":
+        from revelu.report.markdown import markdown as form
+    else:
+        return None
+    return form
 
 
 @command
@@ -39,17 +83,19 @@ def audit(
     every_row: Annotated[
         bool, flag("Attack also what coarser answers have told of.", "--every-row")
     ] = False,
+    box: Box = None,
+    labels: Labels = False,
     *,
-    asking: Asking,
+    asking: Auditing,
 ) -> ExitCode:
     """Find out what TARGET gives away, as it is and under each defence.
 
     Example:
       revelu audit model.onnx --inputs X.csv --price 1.5 --report audit.html
 
-    Without --max-seconds an audit ends after some eight minutes: the rows share the time,
-    and say where they were cut.  Of a served model only the answers as they are are
-    attacked; other rows are extrapolated.
+    Without --max-seconds an audit ends after some eight minutes, of a small network after
+    one: the rows share the time, and say where they were cut.  Of a served model only the
+    answers as they are are attacked; other rows are extrapolated.
 
     Exit codes:
       0  finished
@@ -64,16 +110,18 @@ def audit(
     _check(fail_on or [], baseline)
     asking.reserve([], {inputs: "holds the inputs", baseline: "is the baseline"})
     before = None if baseline is None else read_baseline(baseline)
-    found, ended = _examined(asking, inputs, price=price, every_row=every_row)
+    options = {"price": price, "every_row": every_row, "labels": labels}
+    found, ended = _examined(asking, inputs, box, **options)
     account = asking.account(asking.target, found, _changes(found.fields(), before))
+    account["fail_on"] = {name: failed(account, name) for name in fail_on or []} or None
     _show(asking, account, found, ended)
     if ended is not None:
         raise ended
-    return _code(account, found, fail_on or [])
+    return _code(account, found)
 
 
 def _examined(
-    asking: Asking, inputs: Path | None, **options: Any
+    asking: Auditing, inputs: Path | None, box: tuple[float, float] | None, **options: Any
 ) -> "tuple[Audit, BaseException | None]":
     """Return the audit, and what ended it before its time with the rows that are done."""
     from revelu.formats.tables import read_named_table
@@ -86,7 +134,7 @@ def _examined(
     asking.ends_by_itself = False
     X = None if inputs is None else NamedRows(*read_named_table(inputs), f"{inputs}")
     found: Audit | None = None
-    with asking.opened() as oracle:
+    with asking.opened(box) as oracle:
         try:
             found = examine(oracle, inputs=X, seed=asking.seed, progress=asking.line, **options)
             # Of what was not found there is no picture worth a query.
@@ -120,7 +168,7 @@ def _changes(found: dict[str, Any], before: Sequence[Mapping[str, Any]] | None) 
 
 
 def _show(
-    asking: Asking, account: dict[str, Any], found: "Audit", ended: BaseException | None
+    asking: Auditing, account: dict[str, Any], found: "Audit", ended: BaseException | None
 ) -> None:
     """Print and write what was found, however it ended."""
     if isinstance(ended, KeyboardInterrupt):
@@ -130,14 +178,17 @@ def _show(
         account["error"] = found.error + ("" if found.changed else asking.after())
         if ended is None:
             sys.stderr.write(f"revelu: {' '.join(account['error'].split())}\n")
-    asking.show(account, *parts_of(found, account))
+    if asking.as_csv:
+        asking.show(account, audit_table(account))
+    else:
+        asking.show(account, *parts_of(found, account, details=asking.details))
 
 
-def _code(account: Mapping[str, Any], found: "Audit", fail_on: Sequence[str]) -> ExitCode:
+def _code(account: Mapping[str, Any], found: "Audit") -> ExitCode:
     """The exit code; what was asked for by --fail-on comes before time that ran out."""
     if found.error:
         return ExitCode.TARGET
-    failures = [failed(account, name) for name in fail_on]
+    failures = (account["fail_on"] or {}).values()
     if True in failures:
         return ExitCode.GIVEN_AWAY
     if found.status is not None:

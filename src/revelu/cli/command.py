@@ -133,6 +133,8 @@ class Command:
         Whether the account has been printed.
     was_cut : bool
         Whether an interrupt has ended the work, with what it had found.
+    form : callable or None
+        Writes an account as something else than text, JSON or CSV.
     """
 
     report: Path | None
@@ -144,6 +146,7 @@ class Command:
     dim_in: int | None = None
     name: str = ""
     command_line: str = ""
+    form: Callable[[Mapping[str, Any]], str] | None = None
 
     def __post_init__(self) -> None:
         from revelu.cli.progress import ProgressLine
@@ -346,10 +349,14 @@ class Command:
         """
         self._write_page(account)
         self.is_shown = True
-        if self.quiet and not self.as_json:  # of an account only the verdict is printed then
+        if self.quiet and not (
+            self.as_json or self.form
+        ):  # of an account only the verdict is printed then
             self.files.tell()
         if self.as_json:
             print_json(account)
+        elif self.form is not None:
+            sys.stdout.write(self.form(account))
         elif self.as_csv:
             print_csv(self.name, account, *parts)
         else:

@@ -10,7 +10,7 @@ from revelu.cli.advice import advice
 from revelu.cli.command import Asking, command
 from revelu.cli.exit_codes import ExitCode, of_status
 from revelu.cli.networks import frame_of, save_network
-from revelu.cli.options import Box, Force, Outputs, flag, optional
+from revelu.cli.options import Box, Force, Labels, Outputs, flag, optional
 from revelu.cli.reading import read
 from revelu.errors import InputError
 from revelu.report.summary import rows_of
@@ -62,13 +62,7 @@ def extract(
         bool,
         flag("Write the target's last step, such as a sigmoid, into the .onnx file.", "--head"),
     ] = False,
-    labels: Annotated[
-        bool,
-        flag(
-            "Use class labels alone: which answer is largest, or the sign of a single one.",
-            "--labels",
-        ),
-    ] = False,
+    labels: Labels = False,
     checks: Annotated[int, typer.Option(help="Number of fresh queries of the certificate.")] = 3000,
     keep_scaler: Annotated[
         bool,

@@ -72,6 +72,12 @@ Box: TypeAlias = Annotated[
         help="Smallest and largest value of every number of a query; default: no limits.",
     ),
 ]
+Labels: TypeAlias = Annotated[
+    bool,
+    flag(
+        "Use class labels alone: which answer is largest, or the sign of a single one.", "--labels"
+    ),
+]
 InputName: TypeAlias = Annotated[
     str | None,
     optional(

@@ -269,6 +269,60 @@ class Rounded(Degradation):
 
 
 @dataclass(frozen=True)
+class OnGrid(Degradation):
+    """Answers rounded to multiples of a step, as fixed-point numbers are.
+
+    Parameters
+    ----------
+    step : float
+        In the units of the output; positive.
+
+    Raises
+    ------
+    InputError
+        If ``step`` is no finite positive number.
+    """
+
+    step: float
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.step < np.inf:
+            raise InputError(f"step must be a finite positive number, got {self.step!r}")
+
+    def degrade_answer(self, Y: FloatArray) -> FloatArray:
+        """Return ``Y (n, k)`` rounded; half a step goes to the even multiple."""
+        return np.asarray(np.rint(Y / self.step) * self.step)
+
+
+@dataclass(frozen=True)
+class RoundedLogits(Degradation):
+    """Probabilities of logits that are rounded to so many decimals before the softmax.
+
+    Logits are known up to a number that all of a row share: it is taken for minus their mean.
+
+    Parameters
+    ----------
+    decimals : int
+        From 0 on.
+
+    Raises
+    ------
+    InputError
+        If ``decimals`` is no whole number from 0 on.
+    """
+
+    decimals: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "decimals", whole_number("decimals", self.decimals, 0))
+
+    def degrade_answer(self, Y: FloatArray) -> FloatArray:
+        """Return the probabilities (n, k) of the rounded logits of probabilities ``Y (n, k)``."""
+        logits = np.log(np.maximum(Y, np.finfo(np.float64).tiny))
+        return softmax(np.round(logits - logits.mean(axis=1, keepdims=True), self.decimals))
+
+
+@dataclass(frozen=True)
 class Noisy(Degradation):
     """Answers with independent Gaussian noise.
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from revelu.extras import import_extra
-from revelu.report import sections
+from revelu.report import audit_lines, sections
 from revelu.report.pictures import pictures
 from revelu.report.verdicts import verdict
 
@@ -63,6 +63,10 @@ def page(command: str, account: Mapping[str, Any]) -> str:
             verdict=verdict(command, account),
             account=account,
             cards=sections.cards(account),
+            lines=audit_lines.lines(account),
+            marks=audit_lines.marks(account.get("rows") or []),
+            ids=audit_lines.ids(account),
+            tried=audit_lines.tried(account) if account.get("rows") else "",
             facts=[*sections.facts(command, account), *method],
             tables=[table for table in (make(account) for make in read) if table],
             ledger=sections.ledger_table(account),

@@ -7,6 +7,9 @@ from typing import Any
 
 from revelu.report.verdicts import GIVEN_AWAY
 
+# What follows what was concluded from other answers, and what was cut.
+CONCLUDED, UNFINISHED = "~", "…"
+
 
 @dataclass(frozen=True)
 class Table:
@@ -162,7 +165,7 @@ def audit_table(account: Mapping[str, Any], *, kept: bool = True) -> Table | Non
         add("class kept by the defence", "labels_kept")
     columns = [_barred([cell(row) for row in rows]) for _, cell in shown]
     return Table(
-        "What each kind of answers gives away",
+        "All that was measured",
         [heading for heading, _ in shown],
         list(zip(*columns, strict=True)),
     )
@@ -196,17 +199,17 @@ def _recovered(row: Mapping[str, Any]) -> Cell:
     told = [said for name, said in words.items() if row[name]]
     if (digits := row.get("digits")) is not None:
         told.append(f"{digits:.0f} digits of the weights")
-    note = ", ".join(told)
-    sign = "<" if implied else ""
-    sign += "~" * bool(row.get("from_copy") if implied else row["extrapolated"])
-    return Cell(text, tone, note=note, mark=sign + ("?" if is_blocked else "…" * row["cut"]))
+    sign = CONCLUDED * bool(row["extrapolated"]) + UNFINISHED * bool(row["cut"])
+    return Cell(text, tone, note=", ".join(told), mark=sign)
 
 
 def _likeness(row: Mapping[str, Any], name: str) -> Cell:
     """How like a copy is, marked where it was made of coarser answers."""
     cell = _share(row[name])
     source = (row.get("at_least") or {}).get(name)
-    return cell if source is None else replace(cell, mark="<", note=f"of the copy from {source}")
+    return (
+        cell if source is None else replace(cell, mark=CONCLUDED, note=f"of the copy from {source}")
+    )
 
 
 def _share(value: float | None) -> Cell:

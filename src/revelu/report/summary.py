@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
+from revelu.report import audit_lines
 from revelu.report.sections import (
     Table,
     audit_table,
@@ -38,22 +39,23 @@ def summary(found: Any, account: Mapping[str, Any], width: int = 80) -> str:
     return plain_text([first, *parts_of(found, account), ending(account)], width)
 
 
-def parts_of(found: Any, account: Mapping[str, Any]) -> list[Table | Rows | None]:
-    """Return what stands between the verdict on a result and what it cost."""
+def parts_of(
+    found: Any, account: Mapping[str, Any], *, details: bool = False
+) -> list[Table | Rows | None]:
+    """Return what stands between the verdict on a result and what it cost.
+
+    Parameters
+    ----------
+    found : Shown
+    account : mapping
+        Its own.
+    details : bool
+        Of an audit, add the table of all that was measured.
+    """
     if "normals" in account:
         return [_certificate(account), halfspaces_table(account, 12)]
     if found.told_by == "audit":
-        said = {
-            "a thief needs": thief(account),
-            "so far": found.so_far,
-            **found.facts,
-            "compared on": found.compared_on,
-        }
-        return [
-            [(label, text) for label, text in said.items() if text],
-            audit_table(account, kept=False),
-            _lines_of_audit(account),
-        ]
+        return [*_audit_in_short(account), *(_audit_in_full(account) if details else ())]
     if found.told_by == "diagnose":
         return [conditions_table(account), facts("diagnose", account)]
     if hasattr(found, "network"):
@@ -149,26 +151,28 @@ def _purposes(account: Mapping[str, Any]) -> str:
     return "; ".join(parts)
 
 
-def _lines_of_audit(account: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Its advice, what changed, and what the marks in its table mean."""
+def _audit_in_short(account: Mapping[str, Any]) -> list[Table | Rows | None]:
+    """The decision, one line a kind of answers, and advice."""
     rows = account["rows"]
-    lines = [("advice", text) for text in account["advice"]]
+    said = {
+        "decision": account["decision"],
+        "a thief needs": thief(account),
+        "ids": audit_lines.ids(account),
+        "so far": account["so_far"],
+        "missing": ", ".join(account["missing"]),
+    }
+    following = [("advice", text) for text in account["advice"]]
     for change in account["changes"] or ():
         text = f"{change['defence']}: {change['was']} before, {change['now']} now"
-        lines.append((change["direction"], text))
+        following.append((change["direction"], text))
     if account["changes"] == []:
-        lines.append(("baseline", "no row became better or worse"))
-    if any(row["saturated"] for row in rows):
-        text = "the target is saturated where it was asked, and may give away more where it decides"
-        lines.append(("?", f"undecided: {text}"))
-    if any(row["cut"] and not row["saturated"] for row in rows):
-        lines.append(("…", "the attack was cut by the time or the queries it had"))
-    if any(row.get("from_copy") or (row["extrapolated"] and not row["implied_by"]) for row in rows):
-        lines.append(("~", "extrapolated: not seen behind this defence"))
-    if any(row["implied_by"] for row in rows):
-        lines.append(("<", "implied by coarser answers; --every-row attacks these, too"))
-    if any(row.get("at_least") for row in rows):
-        text = "the copy made of coarser answers, which can be made of these, is the better one"
-        lines.append(("<", f"beside a share: {text}"))
-    lines += [("not tried", text) for text in not_tried(account)]
-    return lines + ([("missing", ", ".join(account["missing"]))] if account["missing"] else [])
+        following.append(("baseline", "no row became better or worse"))
+    above = [(label, f"{text}") for label, text in said.items() if text]
+    return [above, audit_lines.lines(account), [*audit_lines.marks(rows), *following]]
+
+
+def _audit_in_full(account: Mapping[str, Any]) -> list[Table | Rows | None]:
+    """What the target is, all that was measured, and what was not tried."""
+    said = [*account["facts"].items(), ("compared on", account["compared_on"])]
+    untried = [("not tried", text) for text in not_tried(account)]
+    return [[(a, f"{b}") for a, b in said if b], audit_table(account, kept=False), untried]

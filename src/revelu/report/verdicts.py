@@ -159,6 +159,8 @@ def _of_audit(account: Mapping[str, Any]) -> Verdict:
     words, tone = GIVEN_AWAY[rows[0]["recovered"]]
     if (near := account.get("near_copy")) is not None:
         words, tone = _of_near_copy(near, words, rows[0]["recovered"]), "bad"
+        if rows[0]["cut"]:
+            words += ", before the attack was cut"
     elif rows[0].get("saturated") and rows[0]["recovered"] == "nothing":
         words, tone = "undecided: it is saturated where it was asked", "warn"
     elif rows[0].get("not_in_class") and rows[0]["recovered"] == "nothing":

@@ -113,4 +113,4 @@ class FromLabels(Method):
     purpose: ClassVar[str] = "one hidden layer or two, from class labels alone"
     hidden: ClassVar[tuple[int, int | None]] = (1, 2)
     answers: ClassVar[frozenset[Law]] = frozenset({Law.LABELS})
-    cost: ClassVar[str] = "200 to 800"
+    cost: ClassVar[str] = "70 to 1,900"

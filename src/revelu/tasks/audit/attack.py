@@ -6,13 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-import numpy as np
-
 from revelu.errors import InputError, LimitReachedError
 from revelu.network import Network
 from revelu.oracle import Oracle
 from revelu.probe.steps import JUMPS
 from revelu.recover.close import NearDuplicates
+from revelu.recover.fit import Fit
 from revelu.recovery import Recovery, SpanRecovery, Status
 from revelu.tasks.extract.extract import extract
 from revelu.tasks.progress import Listener
@@ -37,7 +36,11 @@ class Limits:
     checks : int
         Fresh queries of a network's certificate; an attacker would not ask them.
     inputs : ndarray, shape (n, d), optional
-        Queries that a certificate of numbers asks, too.
+        The target's own inputs that a certificate asks, too.
+    labels : bool
+        Whether answers are to be taken for labels, as an extraction is told.
+    are_numbers : bool
+        Whether answers are numbers, though they are whole: rounded ones look like labels.
     """
 
     seconds: float
@@ -45,6 +48,8 @@ class Limits:
     clock: Callable[[], float] = time.process_time
     checks: int = 1000
     inputs: FloatArray | None = None
+    labels: bool = False
+    are_numbers: bool = False
 
     def share(self, share: float) -> "Limits":
         """Return a part of both."""
@@ -189,12 +194,15 @@ def attack(
 ) -> Finding:
     """Find as much as answers give away, of numbers the network first.
 
+    What is asked behind a defence is an oracle of its own, in the same domain or box: behind none
+    a search is what :func:`revelu.extract` makes of the target, and ends as that does.
+
     Parameters
     ----------
     base : Oracle
         What is asked in the end, and counts.
     ask : callable, (n, d) -> (n, k)
-        Asks it, behind a defence.
+        Asks it at the target's own inputs, behind a defence.
     leaves : {"numbers", "top", "label", "labels"}
         What answers are.  Of a label the span is looked for; the network, which takes many times
         as much, is with ``labels``.
@@ -209,7 +217,9 @@ def attack(
     """
     run = _Attack(base, ask, limits, seed, progress)
     if leaves == "numbers":
-        found = run.finding(run.find_network(limits.share(run.for_network)), None)
+        found = run.finding(
+            run.find_network(limits.share(run.for_network), labels=limits.labels), None
+        )
         is_found = found.copy is not None and (found.certifies("function") or is_copy(found))
         # What is constant nearly everywhere has no gradient that would show a span.
         if is_found or found.has_first_layer or found.of_steps:
@@ -255,11 +265,12 @@ class _Attack:
         def search(oracle: Oracle) -> Recovery:
             return extract(
                 oracle,
+                method=Fit.name if self.limits.are_numbers else "auto",
                 seed=self.seed,
                 checks=self.limits.checks,
                 progress=self.progress,
                 labels=labels,
-                inputs=self._rows(labels=labels),
+                inputs=self.limits.inputs,
             )
 
         found = self._searched(limits, search)
@@ -268,15 +279,6 @@ class _Attack:
         if found is not None and (labels or found.status is not Status.RECOVERED):
             self.notes += found.evidence
         return found
-
-    def _rows(self, *, labels: bool) -> FloatArray | None:
-        """Coordinates at which a copy has to be right, too: of the data, and of a user's inputs."""
-        domain, rows = self.base.domain, list[FloatArray]()
-        if domain is not None and domain.rows is not None:
-            rows.append(domain.coordinates[: self.limits.checks])
-        if self.limits.inputs is not None and not labels:
-            rows.append(self.limits.inputs)
-        return np.vstack(rows) if sum(map(len, rows)) else None
 
     def find_span(self, *, labels: bool) -> SpanRecovery | None:
         def search(oracle: Oracle) -> SpanRecovery:
@@ -324,16 +326,22 @@ class _Attack:
             with self.base.phase(outer.current_phase), spread:
                 return self.ask(X)
 
+        base = self.base
         outer = Oracle(
             ask,
-            self.base.dim_in,
-            name=self.base.name,
+            base.dim_target,
+            name=base.name,
             budget=limits.queries,
+            box=base.box if base.domain is None else None,
+            domain=base.domain,
             batch_rows=sys.maxsize,
             max_seconds=round(limits.seconds, 1),
             clock=limits.clock,
+            is_remote=base.is_remote,
+            image=base.image,
         )
-        outer.check_requests = self.base.check_requests
+        outer.told_link = base.told_link
+        outer.check_requests = base.check_requests
         return outer
 
     def _account(self, outer: Oracle, status: Status) -> None:

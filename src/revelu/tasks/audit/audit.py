@@ -22,19 +22,21 @@ from revelu.errors import (
 )
 from revelu.numerics.links import NONE, SOFTMAX, Link
 from revelu.numerics.threads import in_one_thread
-from revelu.oracle import Ask, Domain, NoiseFloor, Oracle, degrade, measure_noise
+from revelu.oracle import Ask, Domain, Labels, NoiseFloor, Oracle, degrade, measure_noise
 from revelu.oracle.column_names import NamedRows
+from revelu.oracle.labels import are_labels
+from revelu.tasks.audit.again import doubt, look_behind_labels, try_again
 from revelu.tasks.audit.attack import Finding, Limits, attack, explains
 from revelu.tasks.audit.defences import Defence, defences, in_turn
-from revelu.tasks.audit.implied import broken_by, with_implied, with_its_class
-from revelu.tasks.audit.judging import DEAR, Judge, opened, row_in_units
-from revelu.tasks.audit.nature import OTHERS, Nature, not_attacked
+from revelu.tasks.audit.implied import broken_by, with_its_class
+from revelu.tasks.audit.judging import Judge, opened
+from revelu.tasks.audit.nature import OTHERS, Nature, not_as_network, not_attacked
 from revelu.tasks.audit.outcome import End, SeenInAudit, Spent, outcome, told_by_coarser, unseen
 from revelu.tasks.audit.paid import PaidAnswers
-from revelu.tasks.audit.rows import NETWORK, ORDER, Audit, AuditRow, Reference
-from revelu.tasks.audit.searches import better, joined
+from revelu.tasks.audit.reference import Reference
+from revelu.tasks.audit.rows import NETWORK, Audit, AuditRow
 from revelu.tasks.diagnose.kind import Kind
-from revelu.tasks.job import given_inputs, open_target, random_seeds
+from revelu.tasks.job import given_rows, open_target, random_seeds
 from revelu.tasks.notebook import listener
 from revelu.tasks.partial import keep_partial
 from revelu.tasks.progress import Listener, Progress
@@ -61,6 +63,8 @@ def audit(
     rate: str | None = None,
     link: str = "auto",
     every_row: bool = False,
+    box: tuple[float, float] | None = None,
+    labels: bool = False,
 ) -> Audit:
     """Find out what a target gives away under each defence.
 
@@ -83,14 +87,16 @@ def audit(
     price : float, optional
         Of a thousand queries.
     max_seconds : float, optional
-        For the whole audit, by the clock; no query is asked later.  Where not given, 480
-        seconds of computing.  The rows share them, those that were cut are begun again with
+        For the whole audit, by the clock; no query is asked later.  Where not given, 60 seconds
+        of computing for a network of one hidden layer of up to 100 neurons, else 480.  The rows
+        share them, those that were cut are begun again with
         what others left over, and say so where that was too little: how far an attack comes in
         its time depends on the machine.
     every_row : bool
         Attack the answers behind each defence, also where coarser ones have told.
-    target, budget, seed, executor, progress, dim_in, trust, domain, remote, rate, link
-        As of :func:`revelu.extract`.
+    target, budget, seed, executor, progress, dim_in, trust, domain, remote, rate, link, box, labels
+        As of :func:`revelu.extract`, which the first row is: the same options end it the same way.
+        Labels, and spans, are asked for everywhere, and not attacked inside a box.
 
     Returns
     -------
@@ -119,9 +125,9 @@ def audit(
         target,
         seed,
         progress,
-        everywhere="an audit",
         dim_in=dim_in,
         budget=budget,
+        box=box,
         trust=trust,
         executor=executor,
         max_seconds=max_seconds,
@@ -130,12 +136,14 @@ def audit(
         rate=rate,
         link=link,
     )
-    given = partial(given_inputs, inputs, oracle)
+    if oracle.box is not None and labels:
+        raise InputError("labels are asked for everywhere; inside a box they are not supported")
+    given = partial(given_rows, inputs, oracle)
     given()  # before anything is asked
     oracle.declare(command="audit", seed=int(seed))
     name = Path(inputs.file).name if isinstance(inputs, NamedRows) else ""
     source = f"of {name}" if name else "given"
-    return _Audit(oracle, given, price, seed, listener(progress), every_row, source).run()
+    return _Audit(oracle, given, price, seed, listener(progress), every_row, source, labels).run()
 
 
 @dataclass
@@ -145,15 +153,20 @@ class _Audit:
     Attributes
     ----------
     given : callable, () -> (n, d) or None
-        Inputs as users send them, as queries.
+        Inputs as users send them.
     inputs : ndarray, shape (n, d), or None
-        The same, once it is known which columns are held.
+        The same, once it was asked which columns take whole numbers alone.
     seed : int
     every_row : bool
     source : str
         Of the inputs, in words that follow "inputs".
+    labels : bool
+        Whether answers are taken for labels, as an extraction is told.
     seconds : float
         Of computing, where the oracle has no limit of its own.
+    seconds_of_small, small : float, int
+        The same, once a network of one hidden layer of so many neurons at most is known: an owner
+        waits a minute for it, and what its other rows do not show in that is little more.
     first_share : float
         Part of the time for the first row, on which the others build.
     promising : float
@@ -186,7 +199,10 @@ class _Audit:
     progress: Listener | None
     every_row: bool = False
     source: str = "given"
+    labels: bool = False
     seconds: float = 480.0
+    seconds_of_small: float = 60.0
+    small: int = 100
     first_share: float = 0.5
     promising: float = 2.0
     n_reference: int = 1000
@@ -234,15 +250,16 @@ class _Audit:
             self._tell("looking for jumps", 0.0)
             self.kind = self.nature.at_once(self.noise, self._asked.known.Y)
             for place in in_turn(self.all):
-                if self.rows and self._is_over():
+                if self.rows and self.is_over():
                     break
                 self.place = place
-                self.rows[place] = self._judged(self.all[place], self._limits(self.all[place]))
+                self.rows[place] = self.judged_row(self.all[place], self._limits(self.all[place]))
                 if len(self.rows) == 1:
                     self.kind = self._nature_of(self.rows[place])
-            self._try_again()
-            self._doubt()
-            self._look_behind_labels()
+                    self._allow(self.rows[place])
+            try_again(self)
+            doubt(self)
+            look_behind_labels(self)
             self._check_unchanged()
         except LimitReachedError as limit:
             end = replace(end, reason=end.reason or f"{limit}")
@@ -257,6 +274,15 @@ class _Audit:
             keep_partial(ended, self._finished(replace(end, error=words)))
             raise
         return self._finished(end)
+
+    def _allow(self, first: AuditRow) -> None:
+        """Take less time for a small network that its own answers have given away."""
+        copy = None if first.finding is None else first.finding.copy
+        if self.oracle.max_seconds is not None or first.recovered not in NETWORK or copy is None:
+            return
+        hidden = copy.architecture[1:-1]
+        if len(hidden) == 1 and hidden[0] <= self.small:
+            self.seconds = min(self.seconds, self.seconds_of_small)
 
     def _check_unchanged(self) -> None:
         """See whether the target is the one that was asked, for the last time.
@@ -280,7 +306,7 @@ class _Audit:
         """The rows so far, in the order of the defences."""
         return [self.rows[place] for place in sorted(self.rows)]
 
-    def _makes(self, finer: str, coarser: str) -> bool:
+    def makes(self, finer: str, coarser: str) -> bool:
         """Whether answers behind one defence can be made to be those behind another."""
         by_name = {defence.name: defence for defence in self.all}
         given = by_name[finer]
@@ -302,11 +328,11 @@ class _Audit:
         n, left = self.n_reference, self.oracle.remaining
         if left is not None:
             n = max(min(n, int(self.reference_share * left)), 16)
-        X = np.random.default_rng(self.seeds[1]).standard_normal((n, self.oracle.dim_in))
+        X = self._drawn(n)
         self._tell("asking for answers to compare with", 0.0)
         with self.oracle.phase("verify"), self.oracle.round():
-            Y = self.oracle(X)
-            given = None if self.inputs is None else self.oracle(self.inputs)
+            Y = self._answers(X)
+            given = None if self.inputs is None else self._answers(self.inputs)
         known, asked = Reference(X, Y, link), [f"{n:,} inputs {self.oracle.where}"]
         self.paid.keep(X, Y)
         of_users: Reference | None = None
@@ -325,110 +351,19 @@ class _Audit:
             middle=known.middle,
         )
 
-    def _try_again(self) -> None:
-        """Give what time is left to attacks that were cut, the most promising first."""
-        tried: set[int] = set()
-        while places := [i for i in self._cut() if i not in tried]:
-            # Where more was found the answers are worth more; of these the finest come first.
-            self.place = max(places, key=lambda i: ORDER.index(self.rows[i].recovered))
-            tried.add(self.place)
-            row, left = self.rows[self.place], self._left()
-            seconds = self.allowed[row.defence].seconds
-            if left.seconds < self.worth_again * seconds:
-                continue
-            limits = replace(left, seconds=min(left.seconds, self.again * seconds))
-            log.info("%s: again, for %.0f seconds", row.defence, limits.seconds)
-            again = self._judged(self.all[self.place], limits)
-            if ORDER.index(again.recovered) >= ORDER.index(row.recovered):
-                self.rows[self.place] = again
+    def _drawn(self, n: int) -> FloatArray:
+        """Inputs of the target, drawn from where it is asked, (n, d)."""
+        rng, shape = np.random.default_rng(self.seeds[1]), (n, self.oracle.dim_in)
+        box, domain = self.oracle.box, self.oracle.domain
+        Z = rng.standard_normal(shape) if box is None else rng.uniform(*box, shape)
+        return Z if domain is None else domain.to_target(Z)
 
-    def _cut(self) -> list[int]:
-        """Which attacks time, and not queries, ended before there was a network."""
+    def _answers(self, X: FloatArray) -> FloatArray:
+        """What is audited answers to inputs: labels, where these alone are asked for."""
+        Y = self.oracle.at(X)
+        return Labels().degrade_answer(Y) if self.labels else Y
 
-        def is_short(row: AuditRow) -> bool:
-            out_of_queries = row.finding is not None and row.finding.out_of_queries
-            ended_it = out_of_queries or row.saturated
-            return row.cut and not ended_it and row.defence in self.allowed
-
-        rows = with_implied(self.judged, self._makes)
-        return [i for i, row in zip(sorted(self.rows), rows, strict=True) if is_short(row)]
-
-    def _doubt(self) -> None:
-        """Attack with other seeds what withstood, where the target is known to be a network.
-
-        An attack is random, and misreads one time in many what answers are.  What can be made of
-        most others comes first: where it falls, they need no second look.
-        """
-        for trial in range(1, self.tries):
-            self.trial = trial
-            for place in sorted(self.rows, key=self._coarseness, reverse=True):
-                row, defence = self.rows[place], self.all[place]
-                if not self._withstood(row, defence) or self._broken_by(defence) is not None:
-                    continue
-                self.place, left = place, self._left()
-                if self._is_over() or left.seconds < self.took[row.defence]:
-                    note = "withstood one attack; there was no time for another seed"
-                    self.rows[place] = replace(row, cut=True, notes=(note, *row.notes))
-                    continue
-                allowed = min(left.seconds, self.allowed[row.defence].seconds)
-                again = self._judged(defence, replace(left, seconds=allowed))
-                self.rows[place] = better(row, again)
-
-    def _look_behind_labels(self) -> None:
-        """Look for the network that labels show, in all that is left.
-
-        It takes hundreds of labels a weight, so that its turn comes after all others'.
-        """
-        place = next((i for i in self.rows if self.all[i].leaves == "label"), None)
-        if place is None or self.rows[place].finding is None:
-            return
-        self.place, known = place, self.rows[place]
-        is_network = any(row.recovered in NETWORK for row in self.rows.values())
-        found: AuditRow | None = None
-        for trial in range(self.tries if is_network else 1):
-            if self._is_over():
-                break
-            self.trial = trial
-            again, is_dear = self._behind_labels(place)
-            found = again if found is None else better(found, again)
-            self.rows[place] = joined(known, found)
-            if found.cut or is_dear or found.recovered in NETWORK:
-                return
-        if found is not None and found.tries < self.tries and is_network:
-            note = "withstood one attack; there was no time for another seed"
-            self.rows[place] = replace(self.rows[place], cut=True, notes=(note, *known.notes))
-
-    def _behind_labels(self, place: int) -> tuple[AuditRow, bool]:
-        """Look for the network once; say, too, whether that took more labels than it is worth.
-
-        It is then complete: another seed would take as many.
-        """
-        defence, left = replace(self.all[place], leaves="labels"), self._left()
-        copies = [row.finding.copy for row in self.rows.values() if row.finding is not None]
-        weights = [copy.n_parameters for copy in copies if copy is not None]
-        worth = max(self.labels_each * weights[0], self.labels_least) if weights else None
-        if worth is None or (left.queries is not None and left.queries <= worth):
-            return self._judged(defence, left), False
-        row = self._judged(defence, replace(left, queries=worth))
-        if row.finding is None or not row.finding.out_of_queries or row.recovered in NETWORK:
-            return row, False
-        ended = replace(row.finding, cut=False, out_of_queries=False)
-        untried = (DEAR.format(n=worth),)
-        return replace(row, cut=False, finding=ended, notes=(), not_tried=untried), True
-
-    def _coarseness(self, place: int) -> float:
-        shift = self.rows[place].shift
-        return np.inf if shift is None else shift
-
-    def _withstood(self, row: AuditRow, defence: Defence) -> bool:
-        """Whether an attack ended without what others have found."""
-        if defence.name == "none" or row.cut or row.finding is None:
-            return False
-        found = any(other.recovered in NETWORK for other in self.rows.values())
-        wanted = NETWORK if defence.leaves == "numbers" else (*NETWORK, "span")
-        return found and row.recovered not in wanted and defence.name in self.took
-
-    def _judged(self, defence: Defence, limits: Limits) -> AuditRow:
+    def judged_row(self, defence: Defence, limits: Limits) -> AuditRow:
         """Judge one defence."""
         first, known = self.rows.get(0), self._asked.known
         is_other = self.kind.function in OTHERS
@@ -443,16 +378,22 @@ class _Audit:
             row = replace(first, defence=defence.name, notes=(note,))
         elif first is not None and defence.leaves == "top" and known.Y.shape[1] == 2:
             row = with_its_class(first, defence.name)
-        elif not self.every_row and (coarser := self._broken_by(defence)) is not None:
+        elif not self.every_row and (coarser := self.broken_by(defence)) is not None:
             made = f"{coarser.defence} can be made of these answers, and gave away the weights"
             reason = f"an attack of its own: {made}"
+            row = AuditRow(defence.name, "nothing", cut=True, not_tried=(reason,))
+        elif defence.leaves != "numbers" and self.oracle.box is not None:
+            reason = "an attack: it asks everywhere, and may not leave the box"
             row = AuditRow(defence.name, "nothing", cut=True, not_tried=(reason,))
         elif first is not None and self.served:
             row = self._extrapolated(defence, first, limits)
         else:
-            asked = self.paid.keeping(self.oracle) if self.served else self.oracle
-            ask = degrade(asked, *defence.degradations)
+            asked = self.paid.keeping(self.oracle.at) if self.served else self.oracle.at
+            before = (Labels(),) if self.labels else ()
+            ask = degrade(asked, *before, *defence.degradations)
             row = self._attacked(defence, self.oracle, ask, limits)
+        if first is not None and first.recovered in NETWORK and row.not_in_class:
+            row = not_as_network(row)
         kept, shift = self._asked.of_users.costs(defence)
         log.info("%s: %s", row.defence, row.recovered)
         return replace(row, labels_kept=kept, shift=shift)
@@ -467,15 +408,21 @@ class _Audit:
         self.is_noise = self.is_noise and self.nature.is_noise(self.noise, known.X, known.Y)
         return self.kind if self.is_noise else self.nature.after(first.notes, self.noise, known.Y)
 
-    def _broken_by(self, defence: Defence) -> AuditRow | None:
+    def broken_by(self, defence: Defence) -> AuditRow | None:
         """A row that tells of a defence what its own attack would."""
-        return broken_by(defence.name, self.rows.values(), self._makes)
+        return broken_by(defence.name, self.rows.values(), self.makes)
 
     def _attacked(self, defence: Defence, base: Oracle, ask: Ask, limits: Limits) -> AuditRow:
         """Attack what ``ask`` answers, and compare what is found with the target."""
         self.allowed[defence.name] = limits
         if defence.name == "none":
-            limits = replace(limits, checks=self.checks, inputs=self.inputs)
+            limits = replace(limits, checks=self.checks, inputs=self.inputs, labels=self.labels)
+        elif defence.rounds:
+            known = self._asked.known
+            are_numbers = not are_labels(known.Y) and (
+                bool(self.rows) and self.rows[0].recovered in NETWORK
+            )
+            limits = replace(limits, are_numbers=are_numbers)
         began, on_clock = self.clock(), time.monotonic()
 
         def listen(event: Progress) -> None:
@@ -524,11 +471,13 @@ class _Audit:
                 notes=(note,),
             )
         ask = partial(self._asked.known.answers_of, copy)
-        certified = self._in_units(first).certified
+        certified = first.certified
         # Of a copy that is not certified the answers are others: the two make no one function.
         known = self.paid.or_else(ask) if certified else ask
-        base = Oracle(known, copy.dim_in, name="the copy")
-        row = self._attacked(defence, base, degrade(base, *defence.degradations), limits)
+        where = self.oracle.domain
+        box = self.oracle.box if where is None else None
+        base = Oracle(known, copy.dim_in, name="the copy", domain=where, box=box)
+        row = self._attacked(defence, base, degrade(base.at, *defence.degradations), limits)
         note = "by an attack on the copy that was found, not on the served model"
         if certified and self.paid.n_paid:
             n = self.paid.n_paid + self.paid.n_others
@@ -545,24 +494,17 @@ class _Audit:
             notes=(note, *row.notes),
         )
 
-    def _in_units(self, row: AuditRow) -> AuditRow:
-        """A row as it is told, of what reads the target's own inputs: it may be less certain."""
-        if self.judge is None:
-            return row
-        rng = np.random.default_rng(self.seeds[2])
-        return row_in_units(row, self.oracle.domain, self.judge, rng)
-
     def _limits(self, defence: Defence) -> Limits:
         """The first row may take half of what there is, the others share the rest.
 
         What nothing speaks against finding may take twice as much as each that is left.  Behind
         every defence labels are the same, so that one attack on them may take all.
         """
-        left = self._left()
+        left = self.left()
         if not self.rows and self._asked.known.shows_labels(defence):
             return left
         if self.rows:
-            told = [not self.every_row and self._broken_by(d) is not None for d in self.all]
+            told = [not self.every_row and self.broken_by(d) is not None for d in self.all]
             n_left = sum(not (i in self.rows or known) for i, known in enumerate(told))
             weight = self._weight(defence)
             return left.share(weight / (weight + max(n_left - 1, 0)))
@@ -581,13 +523,13 @@ class _Audit:
         finer = any(row.shift is not None and row.shift <= shift for row in in_vain)
         return 1.0 if finer else self.promising
 
-    def _left(self) -> Limits:
+    def left(self) -> Limits:
         """What time and queries are left; a copy in place of a served target costs none."""
         seconds = max(self.seconds - (self.clock() - self.started), 1.0)
         queries = None if self.served and self.rows else self.oracle.remaining
         return Limits(seconds, queries, self.clock)
 
-    def _is_over(self) -> bool:
+    def is_over(self) -> bool:
         return self.oracle.remaining == 0 or self.clock() - self.started >= self.seconds
 
     def _finished(self, end: End) -> Audit:
@@ -595,13 +537,13 @@ class _Audit:
         self.oracle.link = NONE if end.noise is None else end.noise.link
         judge, done = self.judge, dict(self.rows)
         if judge is not None:
-            done = told_by_coarser(done, self.all, judge, self._makes)
-        rows = [self._in_units(opened(row)) for _, row in sorted(done.items())]
+            done = told_by_coarser(done, self.all, judge, self.makes)
+        rows = [opened(row) for _, row in sorted(done.items())]
         missing = [defence for i, defence in enumerate(self.all) if i not in done]
         spent = Spent(self.seconds, time.monotonic() - self.began, self.took, self.longer)
         noted = [] if self.oracle.journal is None else self.oracle.journal.notes()
         said = (*self.warnings, *noted)
-        found = SeenInAudit(judge, rows, missing, self._makes, said, self.kind, self.is_noise)
+        found = SeenInAudit(judge, rows, missing, self.makes, said, self.kind, self.is_noise)
         return outcome(self.oracle, found, end, spent)
 
     def _tell(self, message: str, within: float, phase: str = "noise") -> None:

@@ -12,7 +12,9 @@ from revelu.oracle import (
     Labels,
     Noisy,
     Normalised,
+    OnGrid,
     Rounded,
+    RoundedLogits,
     TopProbability,
 )
 from revelu.tasks.job import stream
@@ -34,6 +36,8 @@ class Defence:
         Most that it rounds an answer by, over the answer itself.
     sigma : float
         Standard deviation of its noise.
+    step : float
+        Of the grid that it rounds answers to.
     """
 
     name: str
@@ -41,6 +45,7 @@ class Defence:
     leaves: Literal["numbers", "top", "label", "labels"] = "numbers"
     relative: float = 0.0
     sigma: float = 0.0
+    step: float = 0.0
 
     def of(self, Y: FloatArray) -> FloatArray:
         """Return what is answered instead of ``Y (n, k)``."""
@@ -54,17 +59,26 @@ class Defence:
         The target's own answers make all others.  Independent noise adds up to more noise; where
         noisy answers were made probabilities again, that has moved them by their own noise at
         most, which is to be ``share`` of the other.  What is rounded can be rounded further: it
-        then errs by its own digits and at most ``share`` of that besides.  Neither makes the
-        other: digits of an answer near 0 are finer than any noise, and those of one far from 0
-        are coarser.
+        then errs by its own digits and at most ``share`` of that besides.  Noise can be added to a
+        grid whose rounding, half a step, is ``share`` of it at most.  Digits and noise do not make
+        each other: digits of an answer near 0 are finer than any noise, and those of one far from
+        0 are coarser.
         """
         if self.name == other.name:
             return False
         if not self.degradations:
             return True
+        if self.step > 0.0:
+            return 0.5 * self.step <= share * other.sigma
         if self.sigma > 0.0:
             return self.sigma <= (share if self.clips else 1.0) * other.sigma
         return 0.0 < self.relative <= share * other.relative
+
+    @property
+    def rounds(self) -> bool:
+        """Whether answers are rounded so that those of a network may look like labels or steps."""
+        kinds = Rounded | OnGrid | RoundedLogits
+        return any(isinstance(degradation, kinds) for degradation in self.degradations)
 
     @property
     def clips(self) -> bool:
@@ -81,6 +95,8 @@ def defences(
     middle: float | None = None,
     digits: Sequence[int] = (6, 4, 3, 2),
     noises: Sequence[float] = (1e-4, 1e-2),
+    bits: int = 16,
+    decimals: int = 2,
 ) -> list[Defence]:
     """List the defences that make sense for a target, the answers as they are first.
 
@@ -100,6 +116,11 @@ def defences(
         That answers are rounded to.
     noises : sequence of float
         In units of ``deviation``.
+    bits : int
+        Of the grid, whose unit is 1 of probabilities, and of others the power of two that is
+        nearest to ``deviation``.
+    decimals : int
+        That the logits of probabilities are rounded to.
     """
     half_unit = float(np.finfo(np.float32).eps) / 2.0
     listed = [Defence("none"), Defence("float32", (Float32(),), relative=half_unit)]
@@ -114,6 +135,11 @@ def defences(
         exponent = round(np.log10(share))
         noise += (Normalised(),) if probabilities else ()
         listed.append(Defence(f"noise 1e{exponent}", noise, sigma=sigma))
+    unit = 1.0 if probabilities or deviation == 0.0 else 2.0 ** round(np.log2(deviation))
+    step = unit * 2.0**-bits
+    listed.append(Defence(f"grid 2^-{bits}", (OnGrid(step),), step=step))
+    if probabilities and n_outputs > 1:
+        listed.append(Defence(f"logits to {decimals} decimals", (RoundedLogits(decimals),)))
     if n_outputs == 1:
         of_two = () if middle is None else (Labels(middle),)
         return [*listed, *(Defence("labels", (labels,), "label") for labels in of_two)]
@@ -135,5 +161,12 @@ def in_turn(listed: Sequence[Defence]) -> list[int]:
     digits = [*rounded[middle : middle + 1], *rounded[:middle], *rounded[:middle:-1]]
     noisy = sorted((i for i in places if listed[i].sigma > 0.0), key=lambda i: -listed[i].sigma)
     others = [i for i in places if i not in digits and i not in noisy]
+    # What noise can be added to needs no attack where the noise hides nothing.
+    grids = [
+        i
+        for i in others
+        if any(isinstance(d, OnGrid | RoundedLogits) for d in listed[i].degradations)
+    ]
+    others = [i for i in others if i not in grids]
     exact = [i for i in others if listed[i].leaves == "numbers"]
-    return [*exact, *digits, *noisy, *(i for i in others if i not in exact)]
+    return [*exact, *digits, *noisy, *grids, *(i for i in others if i not in exact)]

@@ -2,13 +2,10 @@
 
 from dataclasses import dataclass, replace
 
-import numpy as np
-
-from revelu.oracle import Domain
 from revelu.tasks.audit.attack import Finding
 from revelu.tasks.audit.defences import Defence
-from revelu.tasks.audit.rows import NETWORK, ORDER, AuditRow, Reference
-from revelu.tasks.units import in_units, span_in_units
+from revelu.tasks.audit.reference import Reference
+from revelu.tasks.audit.rows import NETWORK, AuditRow
 
 DEAR = "a search of more than {n:,} labels for the network, which these did not reach"
 LAST = "the network: its turn is the last, and time or queries were over"
@@ -59,7 +56,10 @@ class Judge:
             if self.given is not None:
                 on_inputs = self.given.compare(copy, found.classes)[:2]
         n, kind = found.n_queries, found.kind(self.likeness(found))
-        saturated = found.saturated and kind not in NETWORK
+        # In a domain that was given a target decides: what tells no inputs apart there is what a
+        # defence makes of its answers, and no other domain helps.
+        by_defence = self.in_domain and defence.name != "none"
+        saturated = found.saturated and kind not in NETWORK and not by_defence
         if kind == "nothing" and not self.in_domain:
             saturated |= self.known.is_silent(defence)
         return AuditRow(
@@ -99,28 +99,3 @@ def _not_tried(defence: Defence, found: Finding) -> tuple[str, ...]:
 def opened(row: AuditRow) -> AuditRow:
     """Return a row that is cut where the network was not looked for."""
     return replace(row, cut=True) if LAST in row.not_tried else row
-
-
-def row_in_units(
-    row: AuditRow, domain: Domain | None, judge: Judge, rng: np.random.Generator
-) -> AuditRow:
-    """Return a row whose copy and span read the target's inputs, and that says what holds there."""
-    found = row.finding
-    if domain is None or found is None:
-        return row
-    likeness = judge.likeness(found)
-    network = found.network
-    if network is not None:
-        # Its errors are those of weights that read coordinates.
-        network = in_units(replace(network, standard_errors=None), domain, rng)
-    span = None if found.span is None else span_in_units(found.span, domain)
-    found = replace(found, network=network, span=span)
-    # An attack asks coordinates, and says of those that they are N(0, I).
-    notes = tuple(note.replace("N(0, I) inputs", f"inputs {domain.words}") for note in row.notes)
-    if row.extrapolated:
-        # What is seen of a copy in the target's units is no more than was said of it.
-        most = min(found.kind(likeness), row.recovered, key=ORDER.index)
-        return replace(row, finding=found, recovered=most, notes=notes)
-    kind = found.kind(likeness)
-    certified = found.certifies(kind)
-    return replace(row, finding=found, recovered=kind, certified=certified, notes=notes)

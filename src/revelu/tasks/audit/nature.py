@@ -1,7 +1,7 @@
 """What a target looks like of which no network was found."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -82,13 +82,13 @@ class Nature:
         Parameters
         ----------
         X, Y : ndarray, shape (n, d) and (n, k)
-            Inputs, and what they were answered.
+            The target's own inputs, and what they were answered.
         """
         if noise is None or noise.is_deterministic:
             return False
         try:
             with self.oracle.phase("noise"):
-                again = self.oracle(X)
+                again = self.oracle.at(X)
         except LimitReachedError:
             return False
         A, B = Y - Y.mean(axis=0), again - again.mean(axis=0)
@@ -110,6 +110,16 @@ def not_attacked(defence: str, kind: Kind | None) -> AuditRow:
     reason = "an attack: these are attacks on networks of ReLUs, and the target looks like none"
     notes = () if kind is None else kind.evidence
     return AuditRow(defence, "nothing", not_in_class=True, not_tried=(reason,), notes=notes)
+
+
+def not_as_network(row: AuditRow) -> AuditRow:
+    """A row whose attack took the answers of a network for those of something else.
+
+    That it found nothing does not say that they give nothing away: no attack was made on them that
+    knows what a defence has made of them.
+    """
+    reason = "an attack that knows this defence: these took the answers for no network's"
+    return replace(row, cut=True, not_in_class=False, not_tried=(*row.not_tried, reason))
 
 
 def _of_labels(notes: Sequence[str]) -> Kind:

@@ -5,22 +5,23 @@ from dataclasses import dataclass, replace
 
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.recovery import Status
-from revelu.tasks.audit.advice import (
+from revelu.tasks.audit.advice import advice, rounded_up, saturation
+from revelu.tasks.audit.conclusion import (
     CHANGED,
     NO_ONE_MODEL,
     Conclusion,
-    advice,
+    cheapest,
     concluded,
-    rounded_up,
-    saturation,
+    decision,
     serves,
     so_far,
 )
 from revelu.tasks.audit.defences import Defence
+from revelu.tasks.audit.facts import facts
 from revelu.tasks.audit.implied import Makes, with_implied
 from revelu.tasks.audit.judging import LAST, Judge
 from revelu.tasks.audit.nature import OTHERS, in_words
-from revelu.tasks.audit.rows import NETWORK, Audit, AuditRow, facts
+from revelu.tasks.audit.rows import NETWORK, Audit, AuditRow
 from revelu.tasks.diagnose.kind import Kind
 
 
@@ -116,6 +117,7 @@ def outcome(oracle: Oracle, seen: SeenInAudit, end: End, spent: Spent) -> Audit:
     said = advice(rows, n_outputs, where, deciding, run_again, looks_like)
     if end.changed or contradiction:
         found, said = Conclusion("inconclusive"), (CHANGED if end.changed else NO_ONE_MODEL,)
+    least = cheapest(rows)
     blocked = saturation(rows, oracle.where, is_given=oracle.domain is not None)
     return Audit(
         Status.BUDGET_EXHAUSTED if short else None,
@@ -138,7 +140,9 @@ def outcome(oracle: Oracle, seen: SeenInAudit, end: End, spent: Spent) -> Audit:
         served=oracle.is_remote,
         conclusion=found.kind,
         best="" if found.best is None else found.best.defence,
-        so_far="" if end.changed or contradiction else so_far(found, rows, n_outputs, run_again),
+        decision=said[0] if end.changed or contradiction else decision(found, rows, n_outputs),
+        limit=None if end.changed or contradiction or least is None else least.queries,
+        so_far="" if end.changed or contradiction else so_far(found, rows, run_again),
         run_again=run_again,
         advice=said,
         warnings=(
