@@ -172,9 +172,13 @@ class RoughRows:
         moves = moves - X
         moves = region.inside(X, moves - (moves @ basis) @ basis.T)
         at, moved = np.split(ask(np.vstack([X, X + moves])) / noise.unit, 2)
+        # Saturated answers say nothing.
+        seen = np.isfinite(at + moved).all(axis=1)
+        at, moved, X, moves = at[seen], moved[seen], X[seen], moves[seen]
         error = np.hypot(noise.relative, self.leak * np.median(first.errors) * at.std(axis=0))
         growth = noise.growth(X) + noise.growth(X + moves)
-        return bool((np.abs(moved - at) <= SIGMAS * error * growth[:, None]).all())
+        is_same = np.abs(moved - at) <= SIGMAS * error * growth[:, None]
+        return bool(seen.any() and is_same.all())
 
     def joined(self, first: Rows, more: Rows) -> Rows:
         """Add those of some rows that are none of the first."""

@@ -15,6 +15,7 @@ import numpy as np
 from revelu.numerics.confidence import SIGMAS
 from revelu.numerics.matching import match_within
 from revelu.oracle import NoiseFloor
+from revelu.probe.answered import Answered
 from revelu.probe.kinks import find_kinks
 from revelu.probe.line import Ask, Line
 from revelu.probe.region import Everywhere, Region
@@ -152,11 +153,15 @@ class LineRows:
         rng: np.random.Generator,
         line: Line | None = None,
     ) -> LineScan | None:
-        """Find the kinks of a line, or of a random one; None where it has no affine pieces."""
+        """Find the kinks of a line, or of a random one; None where it has no affine pieces.
+
+        Behind a head it ends where the target has no answers.
+        """
         nu, given = self.error(noise), line
+        region = Answered(ask, self.region) if noise.link.saturates else self.region
         for _ in range(self.max_lines if given is None else 1):
-            line = self.region.line(rng, d) if given is None else given
-            interval = self.region.interval(line)
+            line = region.line(rng, d) if given is None else given
+            interval = region.interval(line)
             if not interval[0] < interval[1]:
                 return None
             scan = find_kinks(
