@@ -249,16 +249,20 @@ def with_digits(link: Link, Y: FloatArray, numbers: Numbers) -> Link:
         Answers seen.
     """
     form = link.form
-    U = Y / link.scale
     if link.name == "softmax":
-        return link.within(smallest_with_digits(U, numbers.format, numbers.rounding), np.inf)
+        return link.within(
+            smallest_with_digits(Y, numbers.format, numbers.rounding, scale=link.scale), np.inf
+        )
     if numbers.grid is not None:
         lost = 0.75 * numbers.grid.spacing(np.full(1, link.scale))[0] / link.scale
     else:
         lost = SMALLEST_DIFFERENCE if numbers.law == "float64" else 2.0**-6
     least = max(SMALLEST, 8.0 * float(numbers.format.tiny))
     if form.low == 0.0:
-        low: FloatArray | float = smallest_with_digits(U, numbers.format)
+        # Of a share there is another one; an exponential is none.
+        low: FloatArray | float = smallest_with_digits(
+            Y, numbers.format, scale=link.scale, is_paired=not link.overflows
+        )
         is_difference = (low == SMALLEST_DIFFERENCE) | (numbers.grid is not None)
         low = np.where(is_difference, lost, np.maximum(low, least))
     else:
