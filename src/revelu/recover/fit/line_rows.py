@@ -100,22 +100,6 @@ class LineRows:
     ) -> Rows | None:
         """Measure the rows of the kinks of a line that known rows do not explain.
 
-        Parameters and errors are those of :meth:`look`; None where the line has no affine pieces.
-        """
-        seen = self.look(ask, d, noise, known, rng, line)
-        return None if seen is None else seen[0]
-
-    def look(
-        self,
-        ask: Ask,
-        d: int,
-        noise: NoiseFloor,
-        known: Rows,
-        rng: np.random.Generator,
-        line: Line | None = None,
-    ) -> tuple[Rows, float] | None:
-        """Measure new rows, and say what share of the line's kinks known rows make.
-
         Parameters
         ----------
         ask : callable, (n, d) -> (n, k)
@@ -126,7 +110,7 @@ class LineRows:
 
         Returns
         -------
-        (Rows, float) or None
+        Rows or None
             None where the line has no affine pieces.
 
         Raises
@@ -138,8 +122,7 @@ class LineRows:
         if scan is None:
             return None
         made_by = self.known_of_kinks(scan, known, self.error(noise))
-        rows = self.measure(ask, scan, known, made_by, noise, rng)
-        return rows, 1.0 - float((made_by < 0).sum()) / max(len(made_by), 1)
+        return self.measure(ask, scan, known, made_by, noise, rng)
 
     def error(self, noise: NoiseFloor) -> float:
         """Relative error of answers on a line."""
