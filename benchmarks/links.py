@@ -4,7 +4,7 @@
     python benchmarks/links.py --results runs.jsonl --write    and keep them
     python benchmarks/links.py --table pipelines ...           of scikit-learn, behind JSON
 
-Nine heads on networks of one and two hidden layers, in float64 and in float32; classifiers in
+Ten heads on networks of one and two hidden layers, in float64 and in float32; classifiers in
 scikit-learn pipelines whose probabilities are rounded to a few decimals.
 """
 
@@ -30,6 +30,7 @@ from revelu.types import FloatArray
 FIRST_SEED = 7_600_000
 HEADS = ("logit", "logit*100", "log", "log1p", "atanh", "softmax", "softmax*100", "log-softmax")
 FALLING = "1 - sigmoid"
+MANY = "logit of three outputs"
 WIDTHS = ((10, 16), (10, 12, 8))
 MAX_SECONDS = 40.0
 N_POINTS = 20_000
@@ -56,8 +57,9 @@ class Run:
 
 def one(widths: tuple[int, ...], head: str, precision: str, seed: int) -> Run:
     """Extract the network behind a head, and hold it against the truth, up to what is not told."""
-    link = Link.named("logit" if head == FALLING else head)
-    network = revelu.zoo.random_network([*widths, 3 if link.contrast else 1], seed=seed)
+    link = Link.named("logit" if head in {FALLING, MANY} else head)
+    has_several = link.contrast or head == MANY
+    network = revelu.zoo.random_network([*widths, 3 if has_several else 1], seed=seed)
     began = time.process_time()
     recovery = revelu.extract(
         target_of(network, head, link, np.dtype(precision)),
@@ -103,7 +105,7 @@ def heads_table(options: argparse.Namespace) -> str:
         "| head | " + " | ".join(f"{'-'.join(map(str, w))}, {p}" for w, p in columns) + " |",
         "|" + "---|" * (len(columns) + 1),
     ]
-    for head in (*HEADS, FALLING):
+    for head in (*HEADS, MANY, FALLING):
         cells = []
         for widths, precision in columns:
             key = f"{head}, {widths}, {precision}"

@@ -8,7 +8,7 @@ from revelu import Oracle, Recovery, Status
 from revelu.certify import Examination, certify
 from revelu.oracle import measure_noise
 from revelu.recovery import Ledger
-from revelu.tasks.extract.advice import MORE_DIGITS, advice
+from revelu.tasks.extract.advice import MORE_DIGITS, SHARES, advice
 
 NETWORK = revelu.zoo.random_network([64, 16, 4], seed=0)
 
@@ -78,3 +78,16 @@ def test_only_the_limit_that_was_given_is_to_be_raised():
         ({"budget": 70, "max_seconds": 1.0}, "raise the budget or the time allowed"),
     ]:
         assert advice(found, Oracle(NETWORK, 64, **given), "auto") == [words]
+
+
+def test_a_sigmoid_of_few_decimals_is_to_be_named():
+    network = revelu.zoo.random_network([5, 6, 1], seed=8_620_300)
+
+    def answers(X):
+        return np.round(1.0 / (1.0 + np.exp(-network(X))), 2)
+
+    found = revelu.extract(answers, dim_in=5, budget=1000)
+    assert found.status is Status.BUDGET_EXHAUSTED
+    assert found.evidence[-1] == SHARES
+    assert SHARES not in revelu.extract(answers, dim_in=5, budget=1000, link="logit").evidence
+    assert SHARES not in revelu.extract(network, dim_in=5, budget=100).evidence

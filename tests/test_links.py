@@ -19,6 +19,7 @@ from revelu.errors import InputError, TargetError
 from revelu.network import zoo
 from revelu.numerics.links import FORMS, NONE, Link
 from revelu.oracle import Headed, Oracle, Rounded, degrade, measure_noise
+from revelu.oracle.log_ratios import SMALLEST_DIFFERENCE, smallest_with_digits
 from revelu.recovery import Status
 from revelu.tasks.audit.defences import defences
 from revelu.tasks.audit.reference import Reference
@@ -156,6 +157,66 @@ def test_networks_behind_heads_come_back_in_float32(link):
     X = np.random.default_rng(0).standard_normal((2000, 6))
     assert np.abs(found.network(X) - truth(X)).max() < 1e-5 * truth(X).std()
     assert found.ledger.n_recovery < 40 * truth.n_parameters
+
+
+@pytest.mark.parametrize("name", ["logit", "logit*100", "log", "log1p", "atanh"])
+def test_links_of_one_neuron_are_found_where_it_is_on(name):
+    # At more than half of the places all answers stay the same.
+    for seed in range(8_620_200, 8_620_210):
+        network = zoo.random_network([2, 1, 3], seed=seed)
+        oracle = Oracle(behind(Link.named(name), network), 2)
+        measure_noise(oracle, seed)
+        assert oracle.link.name == Link.named(name).name
+        assert oracle.n_queries <= 64 + 200
+
+
+def test_the_answers_of_a_share_show_that_it_is_1_less_another():
+    rng = np.random.default_rng(0)
+    p = 1.0 / (1.0 + np.exp(-rng.uniform(-1.0, 1.0, (56, 1))))
+    small = {
+        scale: [
+            float(smallest_with_digits(Y, np.finfo(np.float64), scale=scale, is_paired=True)[0])
+            for Y in (scale * p, scale - scale * p)
+        ]
+        for scale in (1.0, 100.0)
+    }
+    # No answer is under a quarter of the scale: those all together tell it.
+    for own, difference in small.values():
+        assert own < 1e-290
+        assert difference == SMALLEST_DIFFERENCE
+
+
+@pytest.mark.parametrize("falling", [False, True])
+@pytest.mark.parametrize("link", HEADS, ids=str)
+def test_each_float32_answer_behind_a_head_has_its_own_error(link, falling):
+    if falling and link.name != "logit":
+        pytest.skip("only a share has another one beside it")
+    network = zoo.random_network([10, 16, 3], seed=7_600_050)
+    target = behind(link, single(network))
+    oracle = Oracle((lambda X: np.float32(link.scale) - target(X)) if falling else target, 10)
+    noise = measure_noise(oracle, 7_600_050)
+    assert oracle.link.name == link.name
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((20_000, 10)).astype(np.float32).astype(np.float64)
+    Y, Z = oracle(X), -network(X) if falling else network(X)
+    Z = Z[:, :-1] - Z[:, -1:] if link.contrast else Z
+    seen = np.isfinite(Y).all(axis=1)
+    ratio = ((Y - Z)[seen] / noise.sigma_at(X[seen], Y[seen])).ravel()
+    # Of precise answers as of vague ones, which differ by orders of magnitude.
+    for part in np.array_split(ratio[np.argsort(np.abs(Z[seen]).ravel())], 8):
+        assert 0.05 < np.sqrt((part**2).mean()) < 1.5
+    assert noise.is_told(X, Y).mean() > 0.4
+
+
+@pytest.mark.parametrize("name", ["logit", "atanh", "log1p"])
+def test_two_layers_behind_a_head_come_back_in_float32(name):
+    link, network = Link.named(name), zoo.random_network([6, 5, 4, 1], seed=8_620_100)
+    recovery = revelu.extract(behind(link, single(network)), dim_in=6, seed=1)
+    assert (recovery.status, recovery.link.name) == (Status.RECOVERED, name)
+    X = np.random.default_rng(1).standard_normal((20_000, 6))
+    Z = network(X)
+    assert np.abs(recovery.network(X) - Z).max() <= 1e-5 * Z.std()
+    assert recovery.ledger.n_queries < 20_000
 
 
 @pytest.mark.parametrize("places", [4, 6])

@@ -499,9 +499,10 @@ def test_neurons_that_are_missing_grow_where_a_network_is_wrong(seed):
 
     def asked(X):
         X = X.astype(np.float32).astype(np.float64)
-        return Samples(X, oracle(X), np.broadcast_to(noise.errors, (len(X), 1)))
+        samples = Samples(X, oracle(X), np.broadcast_to(noise.errors, (len(X), 1)))
+        return samples, np.ones(len(X), dtype=bool)
 
-    samples = asked(rng.standard_normal((1500, 4)))
+    samples, _ = asked(rng.standard_normal((1500, 4)))
     on = (truth.preactivations(samples.X)[1] > 0).mean(axis=0)
     # The two rarest that some inputs turn on: around those the network is wrong.
     rarest = np.argsort(np.where(on > 0.01, on, 1.0))

@@ -140,7 +140,7 @@ def test_traces_above_a_layer_that_lacks_a_row_end_soon_and_it_is_found(seed):
         -(b / norms**2)[:, None] * W,
     )
     found = RoughUpper().find(
-        oracle, noise, np.random.default_rng(seed), lambda _: None, first.take(np.arange(7))
+        oracle, oracle, noise, np.random.default_rng(seed), lambda _: None, first.take(np.arange(7))
     )
     assert found is not None
     assert found.network.architecture[1] == 8

@@ -250,3 +250,10 @@ def test_a_condition_of_which_queries_say_otherwise_has_their_reason():
     (row,) = conditions_table(account).rows
     assert asked["text"] in row[-1].text
     assert exact["text"] in row[-1].text
+
+
+def test_units_of_decimal_places_are_no_jumps_where_significant_digits_hold_all_seen_too():
+    # As a noise floor that has seen no answer under 0.1 reads them.
+    oracle = Oracle(lambda X: np.round(0.03 * X.sum(axis=1, keepdims=True), 2), 3)
+    for seed in range(5):
+        assert not Steps().evidence(oracle, Grid(10, digits=2), np.random.default_rng(seed))

@@ -51,6 +51,14 @@ class Extremes:
         size = np.abs(x).max(initial=0.0) or 1.0
         return bytes(np.rint(x / size * self.steps).astype(np.int16))
 
+    @property
+    def are_shares(self) -> bool:
+        """Whether all answers lie between 0 and 1, and are not all alike."""
+        if not self._inputs or not all(known for side in self._inputs for known in side):
+            return False
+        least, largest = (max(max(known) for known in side) for side in self._inputs)
+        return 0.0 <= -least < largest <= 1.0
+
     def caps(self, least: int = 8) -> tuple[FloatArray, FloatArray]:
         """Ends that answers do not leave, (k,) each; infinite of what has none.
 

@@ -76,6 +76,14 @@ class Grid:
         values, places = np.unique(Y, return_inverse=True)
         return np.asarray(_are_decimals(values, form)[places].reshape(Y.shape))
 
+    def at_fixed_places(self, Y: FloatArray, most: int = 15) -> "Grid":
+        """The grid of the fewest fixed places that holds numbers of this one, which few may be of.
+
+        This one where it is binary, or they have more places than ``most``.
+        """
+        fixed = (Grid(10, places=n) for n in range(most + 1)) if self.base == 10 else ()
+        return next((grid for grid in fixed if grid.holds(Y).all()), self)
+
     def __str__(self) -> str:
         if self.digits is not None:
             return f"{self.digits} {'binary' if self.base == 2 else 'significant'} digits"

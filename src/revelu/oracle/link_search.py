@@ -104,13 +104,17 @@ class LinkSearch:
         # Rounding finer than half of a row is long leaves few of them unchanged.
         length = 0.5 * (rows.shape[1] - 1) * self.near
         is_coarse = numbers.grid is not None and share > 12.0**-0.5 * length
-        if not is_coarse and (rows == rows[:, :1]).all(axis=(1, 2)).mean() > 0.5:
+        # Few neurons are all off at many places, and move answers all along others.
+        moves = (rows[:, 1:] != rows[:, :-1]).any(axis=2).all(axis=1)
+        if not (is_coarse or moves.any()):
             return links[0], numbers  # steps, which are steps behind any link
-        chosen = self._chosen(links, [rows], numbers)
-        # The digits of float64 show how heads curve between neighbours, if they do at all.
-        if chosen is not None or numbers.law == "float64":
+        chosen, lead = self._chosen(links, [rows], numbers)
+        # The digits of float64 show how heads curve between neighbours, if they do at all: more
+        # are asked where too few of them say something.
+        if chosen is not None or (numbers.law == "float64" and lead <= self.alike):
             return chosen or links[0], numbers
         asked, step = [rows], self.first * min(float(np.sqrt(self.shows * share)), self.longest)
+        step = max(step, self.near)
         for _ in range(self.most):
             if (more := self._asked(oracle, rng, step)) is None:
                 break
@@ -119,7 +123,7 @@ class LinkSearch:
             numbers, links = _read_again(numbers, Y), _by_range(Y)
             if len(links) == 1:
                 break
-            chosen = self._chosen(links, asked, numbers)
+            chosen, _ = self._chosen(links, asked, numbers)
             if chosen is not None:
                 return chosen, numbers
             step *= self._longer(links, more, numbers)
@@ -129,10 +133,13 @@ class LinkSearch:
         """By how much longer the next rows are to be than these."""
         ratio = np.array([self._off(link, rows, numbers) for link in links])
         straight = ratio < self.beyond
-        if (straight.any(axis=0)).mean() < 0.5:
+        # Rows on which answers stay the same, as where all neurons are off, say nothing of it.
+        moved = (np.ptp(rows, axis=1) > 0.0).any(axis=1)
+        is_straight = straight.any(axis=0)[moved]
+        if len(is_straight) and is_straight.mean() < 0.5:
             return 1.0 / self.factor
-        told = (straight.any(axis=0) & (ratio >= self.beyond).any(axis=0)).mean()
-        return 1.0 if told >= 0.25 else self.factor
+        told = is_straight & (ratio >= self.beyond).any(axis=0)[moved]
+        return 1.0 if len(told) and told.mean() >= 0.25 else self.factor
 
     def _share(self, Y: FloatArray, numbers: Numbers) -> float:
         """Errors of answers ``Y (n, k)`` over how far they vary, of the worst output."""
@@ -158,8 +165,11 @@ class LinkSearch:
 
     def _chosen(
         self, links: Sequence[Link], asked: Sequence[FloatArray], numbers: Numbers
-    ) -> Link | None:
-        """The link that explains the rows best; None where they do not tell."""
+    ) -> tuple[Link | None, float]:
+        """The link that explains the rows best, None where they do not tell.
+
+        And by how many log-likelihoods a head leads over none.
+        """
         off = [[self._off(link, rows, numbers) for rows in asked] for link in links]
         ratio = np.array([np.concatenate(parts) for parts in off])
         plain = np.where(np.isnan(ratio[0]), self.beyond, ratio[0])
@@ -173,13 +183,14 @@ class LinkSearch:
         kinked = np.array([np.mean(parts[0] >= self.beyond) for parts in off])
         likelihood[1:][kinked[1:] > self.kinked] = -np.inf
         if likelihood[0] - likelihood[1:].max() > self.lead and not is_wrong[0]:
-            return links[0]
-        if likelihood.max() - likelihood[0] <= self.lead:
-            return None
+            return links[0], 0.0
+        lead = float(likelihood.max() - likelihood[0])
+        if lead <= self.lead:
+            return None, lead
         # Of those that explain answers alike, where they are far from an end, the first of those
         # behind which most rows say something.
         n_straight = np.where(likelihood > likelihood.max() - self.alike, straight.sum(axis=1), -1)
-        return links[int(np.argmax(n_straight))]
+        return links[int(np.argmax(n_straight))], lead
 
     def _off(self, link: Link, rows: FloatArray, numbers: Numbers) -> FloatArray:
         """How far each row is off a line behind a link, in errors, (n_rows,); at most ``beyond``.
@@ -249,16 +260,20 @@ def with_digits(link: Link, Y: FloatArray, numbers: Numbers) -> Link:
         Answers seen.
     """
     form = link.form
-    U = Y / link.scale
     if link.name == "softmax":
-        return link.within(smallest_with_digits(U, numbers.format, numbers.rounding), np.inf)
+        return link.within(
+            smallest_with_digits(Y, numbers.format, numbers.rounding, scale=link.scale), np.inf
+        )
     if numbers.grid is not None:
         lost = 0.75 * numbers.grid.spacing(np.full(1, link.scale))[0] / link.scale
     else:
         lost = SMALLEST_DIFFERENCE if numbers.law == "float64" else 2.0**-6
     least = max(SMALLEST, 8.0 * float(numbers.format.tiny))
     if form.low == 0.0:
-        low: FloatArray | float = smallest_with_digits(U, numbers.format)
+        # Of a share there is another one; an exponential is none.
+        low: FloatArray | float = smallest_with_digits(
+            Y, numbers.format, scale=link.scale, is_paired=not link.overflows
+        )
         is_difference = (low == SMALLEST_DIFFERENCE) | (numbers.grid is not None)
         low = np.where(is_difference, lost, np.maximum(low, least))
     else:

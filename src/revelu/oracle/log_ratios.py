@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from revelu.numerics.confidence import FALSE_ALARM
 from revelu.types import BoolArray, FloatArray
 
 # Below this a float64 probability is subnormal or nearly so and has lost its digits.
@@ -43,9 +44,14 @@ def are_probabilities(
 
 
 def smallest_with_digits(
-    Y: FloatArray, number: np.finfo[np.floating], rounding: float = 0.0, small: float = 2.0**-4
+    Y: FloatArray,
+    number: np.finfo[np.floating],
+    rounding: float = 0.0,
+    scale: float = 1.0,
+    *,
+    is_paired: bool | None = None,
 ) -> FloatArray:
-    """Tell below which size the probabilities of each class have lost their digits, shape (k,).
+    """Tell below which share of the scale the numbers of each class have lost their digits, (k,).
 
     Parameters
     ----------
@@ -54,34 +60,48 @@ def smallest_with_digits(
         The format of the answers.
     rounding : float
         By which share of a number rounding to few digits moves it at most.
-    small : float
-        Only numbers smaller than this are looked at: next to 1 all are such differences.
+    scale : float
+        Of numbers that are shares of it: 100 of per cent.
+    is_paired : bool, optional
+        Whether each commonly is the scale minus another one, and counts as such unless its numbers
+        refute it: by default where there are two.
     """
     # In shorter formats it is eight times the smallest normal number.
     found = np.full(Y.shape[1], max(SMALLEST, 8.0 * float(number.tiny)))
+    of_two, own = Y.shape[1] == 2, number.dtype.type(scale)
+    is_paired = of_two if is_paired is None else is_paired
     for j, column in enumerate(Y.T):
-        if _are_differences(column, float(number.eps), small, Y.shape[1] == 2):
+        if _are_differences(column, own, number, is_paired):
             found[j] = SMALLEST_DIFFERENCE
         # Differences of float64 numbers that were made float32 ones keep the digits of those down
         # to where half a spacing next to 1, of float64, is half a spacing of the float32 number.
-        elif _are_differences(column, _EPS, small * _EPS / float(number.eps), Y.shape[1] == 2):
+        elif _are_differences(column, np.float64(scale), number, is_paired):
             found[j] = max(found[j], _EPS / float(number.eps))
         # Rounded numbers do not show what they are differences of, which of two classes either may
         # be: where half a spacing next to 1, of float64, is half a unit of rounding.
-        elif rounding > 0.0 and Y.shape[1] == 2:
+        elif rounding > 0.0 and of_two:
             found[j] = max(found[j], 0.5 * _EPS / rounding)
     return found
 
 
-def _are_differences(column: FloatArray, eps: float, small: float, of_two: bool) -> bool:
-    """Whether probabilities under ``small`` may be 1 minus other numbers that are ``eps`` apart.
+def _are_differences(
+    column: FloatArray, scale: np.floating, number: np.finfo[np.floating], is_paired: bool
+) -> bool:
+    """Whether answers may be the scale minus other numbers, in the format of the scale.
 
-    Correctly rounded small numbers are hardly ever multiples of half of that.  Of two classes one
-    commonly is 1 minus the other, and counts as such unless its numbers refute it.
+    Such are multiples of the spacing below it.  A number of a finer spacing is one by chance, as
+    often as that is finer; all of them together are where that is likelier than a false alarm.
     """
-    lower = column[(column < small) & (column > 0)]
-    steps = lower * 2.0 / eps
-    return np.array_equal(steps, np.rint(steps)) and (len(lower) > 0 or of_two)
+    below = np.nextafter(scale, scale.dtype.type(0.0))
+    unit = float(scale - below)
+    # Numbers from the power of two below the scale on are that far apart.
+    lower = column[(column > 0) & (column < float(scale) - 2.0 ** np.floor(np.log2(below)))]
+    steps = lower / unit
+    if not np.array_equal(steps, np.rint(steps)):
+        return False
+    own = np.spacing(lower.astype(number.dtype)).astype(np.float64)
+    chance = np.log(np.minimum(own / unit, 1.0)).sum()
+    return bool(chance <= np.log(FALSE_ALARM)) or is_paired
 
 
 def log_ratios(Y: FloatArray, smallest: FloatArray | float = SMALLEST) -> FloatArray:

@@ -12,7 +12,7 @@ from revelu.oracle.grid import Grid
 from revelu.oracle.labels import are_labels
 from revelu.oracle.link_search import LinkSearch, with_digits
 from revelu.oracle.log_ratios import SMALLEST_DIFFERENCE, smallest_with_digits
-from revelu.oracle.noise import NoiseFloor
+from revelu.oracle.noise import NoiseFloor, rounding_behind
 from revelu.oracle.numbers import (
     Numbers,
     are_written_float32,
@@ -171,7 +171,12 @@ def _floor(
             # What neurons make that are rarely on few places show.
             spread = np.maximum(spread, stencils.spread(more.Y))
     nu = _relative_error(numbers, measured / unit, oracle.dim_in, stencils.places)
-    if link.has_head:
+    if link.has_head and law == "float32":
+        # Each answer errs by what it lacks itself, half of them by no more than this.
+        seen = np.isfinite(Y).all(axis=1)
+        own = rounding_behind(link, answered[seen], numbers) / growth[seen, None]
+        nu = np.maximum(nu, np.median(own, axis=0) / unit)
+    elif link.has_head:
         nu = np.maximum(nu, _least_behind(link, numbers) / unit)
     if numbers.grid is not None and not is_random:
         nu = _rounding_error(link, Y, answered, numbers, growth) / unit

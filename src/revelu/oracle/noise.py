@@ -8,6 +8,7 @@ import numpy as np
 from revelu.numerics.links import NONE, Link
 from revelu.oracle.company import rounding_of
 from revelu.oracle.grid import Grid
+from revelu.oracle.log_ratios import SMALLEST_DIFFERENCE
 from revelu.oracle.numbers import (
     Numbers,
 )
@@ -87,7 +88,8 @@ class NoiseFloor:
             P = self.link.head(Y)
             return self.link.errors(P, self._of_heads(P))
         if self.grid is None:
-            return self.errors
+            errs_by_answer = self.errs_inside and self.link.has_head
+            return np.maximum(self.errors, self.rounding(Y)) if errs_by_answer else self.errors
         # The target's own arithmetic is the floor where a spacing is tiny.
         floor = np.finfo(np.float32).eps * self.errors
         return np.asarray(np.maximum(self.numbers.error(Y), floor))
@@ -105,11 +107,26 @@ class NoiseFloor:
 
     def rounding(self, Y: FloatArray) -> FloatArray:
         """What answers of that size err by where they are computed in few digits, shape (n, k)."""
+        Y = np.where(np.isfinite(Y), Y, 0.0)
         own = rounding_of(self.numbers, Y)
-        if not self.link.has_head or not np.isfinite(Y).all():
-            return own
-        P = self.link.head(Y)
-        return np.maximum(own, self.link.errors(P, rounding_of(self.numbers, P)))
+        return np.maximum(own, rounding_behind(self.link, self.link.head(Y), self.numbers))
+
+    def is_told(self, X: FloatArray, Y: FloatArray, most: float = 2.0) -> BoolArray:
+        """Tell which answers ``Y (n, k)`` behind a head err as typical ones do, shape (n,).
+
+        Where all answers are taken to have one error, as on lines, others say nothing: next to an
+        end of its range an answer errs by orders of magnitude more.
+
+        Parameters
+        ----------
+        most : float
+            Typical errors that one may have.
+        """
+        seen = np.asarray(np.isfinite(Y).all(axis=1))
+        if self.errs_inside and self.link.has_head:
+            typical = np.outer(self.growth(X) / np.sqrt(2.0), self.errors)
+            seen &= (self.rounding(Y) <= most * typical).all(axis=1)
+        return seen
 
     @property
     def answers(self) -> dict[str, Any]:
@@ -288,6 +305,19 @@ class NoiseFloor:
     def faint_slope(self) -> float:
         """A slope along a line, whose direction has norm sqrt(d), that may be left out."""
         return self.faint * float(np.linalg.norm(self.scale))
+
+
+def rounding_behind(link: Link, P: FloatArray, numbers: Numbers) -> FloatArray:
+    """What rounding of answers ``P (n, K)`` makes of what is behind a link, shape (n, k).
+
+    A number keeps its own digits next to 0, if it was not computed as a difference.
+    """
+    if not link.has_head:
+        return rounding_of(numbers, P)
+    U = np.clip(P / link.scale, link.low, link.high)
+    keeps = (link.form.low == 0.0) & (np.asarray(link.low) < SMALLEST_DIFFERENCE)
+    sizes = np.where(keeps | np.isinf(link.form.low), np.abs(U), np.maximum(np.abs(U), 1.0))
+    return link.errors(link.scale * U, rounding_of(numbers, link.scale * sizes))
 
 
 def are_steps(error: float, rounding: float, many: float = 1000.0) -> bool:

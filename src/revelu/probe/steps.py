@@ -194,9 +194,13 @@ class Steps:
     def _evidence(self, steps: Sides, Y: FloatArray, grid: Grid | None) -> str:
         """Say that steps are larger than those of rounding, where they are."""
         # The few values that a noise floor has seen may not have shown a grid.
-        grid = grid or read_numbers(np.vstack([Y, steps.A, steps.B])).grid
+        seen = np.vstack([Y, steps.A, steps.B])
+        grid = grid or read_numbers(seen).grid
+        # Nor do few tell significant digits from decimal places, whose units are larger of what is
+        # small.
+        fixed = None if grid is None else grid.at_fixed_places(seen)
         ranges = np.ptp(Y, axis=0)
-        are_larger = self._are_no_rounding(steps, ranges, grid)
+        are_larger = self._are_no_rounding(steps, ranges, grid, fixed)
         return self._told(steps, self.n_places, ranges) if are_larger else ""
 
     def _along_inputs(self, oracle: Oracle, steps: Sides, rng: np.random.Generator) -> str:
@@ -279,13 +283,16 @@ class Steps:
                 found &= (oracle(X) == answers).all(axis=1)
         return found
 
-    def _are_no_rounding(self, steps: Sides, ranges: FloatArray, grid: Grid | None) -> bool:
-        """Whether enough steps are larger than those of rounding."""
+    def _are_no_rounding(
+        self, steps: Sides, ranges: FloatArray, grid: Grid | None, fixed: Grid | None
+    ) -> bool:
+        """Whether enough steps are larger than those of rounding, to one grid or to the other."""
         jumps = np.abs(steps.B - steps.A)
         sizes = np.maximum(np.abs(steps.A), np.abs(steps.B))
-        if grid is not None:
+        if grid is not None and fixed is not None:
+            unit = np.maximum(grid.spacing(sizes), fixed.spacing(sizes))
             # Of a difference to 1 the last digits are lost before it is rounded.
-            unit = np.maximum(grid.spacing(sizes), float(np.finfo(np.float32).eps) * ranges)
+            unit = np.maximum(unit, float(np.finfo(np.float32).eps) * ranges)
         else:
             # Steps of one size are of rounding, unless they are coarser than any rounding is.
             unit = np.where(jumps > 0, jumps, np.inf).min(axis=0)

@@ -206,7 +206,7 @@ class RoughGrowth:
 
     def around(
         self,
-        asked: Callable[[FloatArray], Samples],
+        asked: Callable[[FloatArray], tuple[Samples, BoolArray]],
         network: Network,
         samples: Samples,
         rng: np.random.Generator,
@@ -234,7 +234,7 @@ class RoughGrowth:
 
     def _walked(
         self,
-        asked: Callable[[FloatArray], Samples],
+        asked: Callable[[FloatArray], tuple[Samples, BoolArray]],
         network: Network,
         wrong: Samples,
         limit: float,
@@ -247,9 +247,11 @@ class RoughGrowth:
         side = np.repeat(side / np.linalg.norm(side, axis=1, keepdims=True), self.n_walkers, axis=0)
         shares, found = np.full(len(X), self.step), []
         for _ in range(self.n_steps):
-            there = asked(_beside(X, shares, rng))
-            stays = (there.residual(network) * side).sum(axis=1) > limit
-            X = np.where(stays[:, None], there.X, X)
+            there, stays = asked(_beside(X, shares, rng))
+            # Where the target is saturated no walk goes.
+            goes_on = (there.residual(network) * side[stays]).sum(axis=1) > limit
+            stays[stays] = goes_on
+            X[stays] = there.X[goes_on]
             # Half of the steps stay, about.
             shares = np.clip(shares * np.where(stays, 1.3, 0.75), 1e-3, 0.9)
             found.append(there)

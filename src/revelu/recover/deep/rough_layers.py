@@ -455,7 +455,7 @@ class RoughLayersSearch(Search):
         Rounding is larger there than elsewhere.
         """
         X, Y = self.X[self.is_drawn], self.Y[self.is_drawn]
-        return Samples(X, Y, self._sigma(X, Y)).reduced_cost(network)
+        return Samples.answered(X, Y, self.noise).reduced_cost(network)
 
     def _off(self, network: Network) -> FloatArray:
         """How far off a network is at each input, in errors of the answers, shape (n,)."""
@@ -467,7 +467,7 @@ class RoughLayersSearch(Search):
         return self._cost(network) <= self.how.limit and bool((self._off(network) <= most).all())
 
     def _everything(self) -> Samples:
-        return Samples(self.X, self.Y, self._sigma(self.X, self.Y))
+        return Samples.answered(self.X, self.Y, self.noise)
 
     def _telling(self, network: Network) -> Samples:
         """Choose answers to fit to: those where a network errs most, and some of all others."""
@@ -602,21 +602,17 @@ class RoughLayersSearch(Search):
         errors = self.noise.errors
         return np.asarray(np.where(errors > 0.0, errors, 1.0))
 
-    def _sigma(self, X: FloatArray, Y: FloatArray) -> FloatArray:
-        """Standard errors of answers, shape (n, k)."""
-        sigma = self.noise.sigma_at(X, Y)
-        return np.asarray(np.where(sigma > 0.0, sigma, 1.0))
-
     @property
     def _dim(self) -> int:
         """How many coordinates the first layer is looked for in."""
         return self.oracle.dim_in if self.paid.subspace is None else self.paid.subspace.dim
 
     def _answers(self, Z: FloatArray) -> FloatArray:
-        """Answers at those coordinates; NaN where the target is saturated."""
+        """Answers at those coordinates, as lines take them; NaN where they err by more."""
         space = self.paid.subspace
-        Y = self.oracle(Z if space is None else space.points(Z))
-        return np.where(np.isfinite(Y), Y, np.nan)
+        X = Z if space is None else space.points(Z)
+        Y = self.oracle(X)
+        return np.where(self.noise.is_told(X, Y)[:, None], Y, np.nan)
 
     def _asked_below(self, n: int) -> tuple[FloatArray, FloatArray]:
         """Coordinates and answers, ``n`` at least; without a subspace those of all fits."""
@@ -642,10 +638,17 @@ class RoughLayersSearch(Search):
             spreads = self.rng.choice(self._spreads, n)[:, None]
             self._ask(spreads * self.rng.standard_normal((n, self.oracle.dim_in)))
 
-    def _ask(self, X: FloatArray, *, near: bool = False) -> None:
-        """Ask what a float32 target is asked exactly; ``near`` where a network was wrong."""
+    def _ask(self, X: FloatArray, *, near: bool = False) -> BoolArray:
+        """Ask what a float32 target is asked exactly; ``near`` where a network was wrong.
+
+        Returns
+        -------
+        ndarray of bool, shape (n,)
+            Which were answered: a target may be saturated.
+        """
         X = self.oracle.in_float32(X)
         Y = self.oracle(X)
-        answered = np.isfinite(Y).all(axis=1)
+        answered = np.asarray(np.isfinite(Y).all(axis=1))
         self.X, self.Y = np.vstack([self.X, X[answered]]), np.vstack([self.Y, Y[answered]])
         self.is_drawn = np.append(self.is_drawn, np.full(int(answered.sum()), not near))
+        return answered

@@ -12,12 +12,14 @@
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from scipy.special import bdtrc
 
 from revelu.numerics.confidence import SIGMAS
 from revelu.oracle import NoiseFloor
 from revelu.probe.kink_lines import plane_through
 from revelu.probe.line import Ask, Line
 from revelu.probe.region import Everywhere
+from revelu.probe.scan import LineScan
 from revelu.recover.fit.crossings import Crossings
 from revelu.recover.fit.line_rows import LineRows
 from revelu.recover.rows import Rows
@@ -36,6 +38,9 @@ class RoughRows:
         How hyperplanes are followed.
     max_lines, max_quiet : int
         Lines at most, and lines without a new row of the first layer that end the search.
+    unseen : float
+        Of as many rows as inputs none is missing where all lines together would have met one with
+        this probability's complement.
     n_pairs : int
         Pairs of inputs between which nothing changes once no row is missing,
     leak : float
@@ -44,8 +49,9 @@ class RoughRows:
         Lines across a hyperplane that tell in turn whether it goes on,
     n_doubted : int
         and across each where those that go on depend on each other,
-    false : float
-        when a false one shows: as many lines as this share of its bends miss it;
+    false, false_alarm : float
+        when a false one shows: more lines miss it than this share explains, of which a true one
+        has no more, but with so small a probability;
     in_it : float
         or where it is one of those that depend on each other with such a coefficient, at least,
         relative to the largest, and signs show without it.
@@ -77,11 +83,13 @@ class RoughRows:
     crossings: Crossings = field(default_factory=Crossings)
     max_lines: int = 12
     max_quiet: int = 8
+    unseen: float = 0.05
     n_pairs: int = 24
     leak: float = 100.0
     n_tests: tuple[int, ...] = (3, 8)
     n_doubted: int = 24
     false: float = 0.1
+    false_alarm: float = 1e-2
     in_it: float = 1e-3
     spare: int = 8
     max_rounds: int = 3
@@ -124,12 +132,16 @@ class RoughRows:
         seen, ended, n_quiet = Rows.none(d, k), Rows.none(d, k), 0
         first = Rows.none(d, k) if first is None else first
         line: Line | None = None
+        unseen = 1.0
         for turn in range(self.max_lines):
             is_paid = turn == 0 and known is not None
             # A row of which it is not known whether it ends is measured again, and all are where
             # one is missing: a hyperplane that others cross too often seems to end.
             told = first.joined(ended) if line is None else first
-            more = known if is_paid else self.rows.find_new(ask, d, noise, told, rng, line)
+            more, seen_share = known, 0.0
+            if not is_paid:
+                more, seen_share = self._on_line(ask, d, noise, told, first, rng, line)
+            unseen *= 1.0 - seen_share
             was_beside, line = line is not None, None
             if more is None:
                 continue
@@ -149,21 +161,42 @@ class RoughRows:
                 break
             if not (n_quiet or was_beside):
                 continue
-            if self._is_whole(ask, noise, first, rng):
+            if len(first) >= d:
+                # There may be more of them than inputs, and no direction is left to tell.
+                if unseen <= self.unseen:
+                    break
+            elif self._is_whole(ask, noise, first, rng):
                 break
-            if len(first) and isinstance(self.rows.region, Everywhere):
+            if 0 < len(first) < d and isinstance(self.rows.region, Everywhere):
                 line = beside(first, rng)
         others = unit(seen)
         return first, others.take(self._distance(others, first) > 20.0 * self.apart)
 
-    def _is_whole(self, ask: Ask, noise: NoiseFloor, first: Rows, rng: np.random.Generator) -> bool:
-        """Whether nothing changes where the sums of all rows stay as they are.
+    def _on_line(
+        self,
+        ask: Ask,
+        d: int,
+        noise: NoiseFloor,
+        told: Rows,
+        first: Rows,
+        rng: np.random.Generator,
+        line: Line | None,
+    ) -> tuple[Rows | None, float]:
+        """New rows of a line, and with which probability it has shown one that is missing.
 
-        As many rows as inputs leave no such direction, and there can be no more.
+        It meets as many hyperplanes of the first layer as of those known, and shows as many rows as
+        of its kinks that no known one makes.
         """
+        scan = self.rows.scan(ask, d, noise, rng, line)
+        if scan is None:
+            return None, 0.0
+        made_by = self.rows.known_of_kinks(scan, told, self.rows.error(noise))
+        more, n_new = self.rows.measure(ask, scan, told, made_by, noise, rng), (made_by < 0).sum()
+        return more, _share_met(first, scan) * len(more) / max(n_new, 1)
+
+    def _is_whole(self, ask: Ask, noise: NoiseFloor, first: Rows, rng: np.random.Generator) -> bool:
+        """Whether nothing changes where the sums of all rows stay: of fewer than inputs."""
         m, d = first.W.shape
-        if m >= d:
-            return True
         if not m:
             return False
         basis = np.linalg.qr(first.W.T)[0]
@@ -172,9 +205,13 @@ class RoughRows:
         moves = moves - X
         moves = region.inside(X, moves - (moves @ basis) @ basis.T)
         at, moved = np.split(ask(np.vstack([X, X + moves])) / noise.unit, 2)
+        # Saturated answers say nothing.
+        seen = np.isfinite(at + moved).all(axis=1)
+        at, moved, X, moves = at[seen], moved[seen], X[seen], moves[seen]
         error = np.hypot(noise.relative, self.leak * np.median(first.errors) * at.std(axis=0))
         growth = noise.growth(X) + noise.growth(X + moves)
-        return bool((np.abs(moved - at) <= SIGMAS * error * growth[:, None]).all())
+        is_same = np.abs(moved - at) <= SIGMAS * error * growth[:, None]
+        return bool(seen.any() and is_same.all())
 
     def joined(self, first: Rows, more: Rows) -> Rows:
         """Add those of some rows that are none of the first."""
@@ -215,7 +252,9 @@ class RoughRows:
         """
         crossed = self.crossings.cross(ask, noise, rows, self.n_doubted, rng)
         n_kinks, n_straight = crossed.is_kink.sum(axis=1), crossed.is_straight.sum(axis=1)
-        is_true = n_straight <= self.false * n_kinks
+        # The probability that as many lines or more miss a true one.
+        by_chance = bdtrc(n_straight - 1.0, n_kinks + n_straight, self.false)
+        is_true = (n_straight == 0) | (by_chance > self.false_alarm)
         rows, ended = rows.take(is_true), rows.take(~is_true)
         while len(rows) <= rows.W.shape[1] and (share := _dependence(rows)) is not None:
             n_told = int(np.count_nonzero(self.signs(ask, noise, rows, rng)))
@@ -287,6 +326,14 @@ class RoughRows:
             votes[open_] += (rises > least) & (falls < self.quiet * rises)
             votes[open_] -= (falls > least) & (rises < self.quiet * falls)
         return np.sign(votes)
+
+
+def _share_met(rows: Rows, scan: LineScan) -> float:
+    """Share of hyperplanes that a line meets where it was asked: of infinite ones it is 1."""
+    with np.errstate(divide="ignore"):
+        t = -(rows.W @ scan.line.x0 + rows.b) / (rows.W @ scan.line.v)
+    lo, hi = scan.interval
+    return float(((lo < t) & (t < hi)).mean()) if len(rows) else 0.0
 
 
 def _dependence(rows: Rows) -> FloatArray | None:

@@ -362,11 +362,10 @@ class TraceSearch:
         known = self.below.network(rows, C)
         n = min(how.n_looks, how.enough(self.below.size))
         X = self.rng.standard_normal((n, self.below.W.shape[1]))
-        Y = np.asarray(self.ask(X))
-        fresh = Samples(X, Y, self.noise.sigma_at(X, Y))
+        fresh = Samples.answered(X, np.asarray(self.ask(X)), self.noise)
         off = np.abs(fresh.residual(known)).max(axis=1)
         is_wrong = off > how.wrong * max(float(np.median(off)), 1.0)
-        log.info("%d of %d answers wrong beside %d rows", is_wrong.sum(), len(X), len(self.rows))
+        log.info("%d of %d answers wrong beside %d rows", is_wrong.sum(), len(off), len(self.rows))
         if not 0.0 < is_wrong.mean() <= self.how.most_wrong:
             self.samples = self.samples.joined(fresh)
             return 0
@@ -374,7 +373,7 @@ class TraceSearch:
         # What is rarely on shows in these alone.
         rare = fresh.take(is_wrong)
         self.wrong = rare if self.wrong is None else self.wrong.joined(rare)
-        self._look_from(X[is_wrong], X[~is_wrong], known, rows)
+        self._look_from(rare.X, fresh.X[~is_wrong], known, rows)
         self._drop_false()
         return int(is_wrong.sum())
 

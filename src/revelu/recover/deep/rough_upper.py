@@ -143,15 +143,29 @@ class RoughUpper:
     most_work: float = 1e12
 
     def find(
-        self, oracle: Oracle, noise: NoiseFloor, rng: np.random.Generator, tell: Tell, first: Rows
+        self,
+        ask: Ask,
+        oracle: Oracle,
+        noise: NoiseFloor,
+        rng: np.random.Generator,
+        tell: Tell,
+        first: Rows,
     ) -> Traced | None:
-        """Find rows above a first layer, and its signs; None where none is traced."""
+        """Find rows above a first layer, and its signs; None where none is traced.
+
+        Parameters
+        ----------
+        ask : callable, (n, d) -> (n, k)
+            For lines, where answers have one error;
+        oracle : Oracle
+            for fits.
+        """
         samples = Samples(np.empty((0, oracle.dim_in)), *np.empty((2, 0, len(noise.scale))))
         for turn in range(self.n_searches):
             below = Below(first.W, first.b, is_signed=False)
             n = min(self.traces.n_told, self.traces.enough(below.size))
             samples = self._as_many(samples, oracle, noise, rng, n)
-            search = TraceSearch(oracle, noise, rng, tell, below, samples, self.traces)
+            search = TraceSearch(ask, noise, rng, tell, below, samples, self.traces)
             search.find()
             samples = search.samples
             found = self._signed(search) if search.rows else None
@@ -159,7 +173,7 @@ class RoughUpper:
             if is_sure or turn + 1 == self.n_searches:
                 break
             more = self.rows.lacking(
-                oracle, oracle.dim_in, noise, (first.W, first.b), rng, self.n_lines
+                ask, oracle.dim_in, noise, (first.W, first.b), rng, self.n_lines
             )
             if not len(more):
                 break
@@ -279,8 +293,7 @@ class RoughUpper:
             return samples
         X = rng.choice([1.0, 1.5], n)[:, None] * rng.standard_normal((n, oracle.dim_in))
         X = oracle.in_float32(X)
-        Y = oracle(X)
-        return samples.joined(Samples(X, Y, noise.sigma_at(X, Y)))
+        return samples.joined(Samples.answered(X, oracle(X), noise))
 
     def _by_most(self, network: Network, samples: Samples) -> Samples:
         """The same with larger errors where more is left, which forgets what is far off."""

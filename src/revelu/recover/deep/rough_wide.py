@@ -152,7 +152,7 @@ class RoughWideSearch(RoughLayersSearch):
         log.info("%d rows of a first layer wider than the input", len(first))
         found = None
         if len(first) > self._dim:
-            found = upper.find(self.oracle, self.noise, self.rng, self.tell, first)
+            found = upper.find(self._answers, self.oracle, self.noise, self.rng, self.tell, first)
         if found is None:
             return self._ended(
                 f"{len(first)} hyperplanes of a first layer were found, and no row above them"
@@ -199,7 +199,7 @@ class RoughWideSearch(RoughLayersSearch):
         upper, space = self.how.upper, self.paid.subspace
         self.tell(f"tracing neurons above {len(first)}")
         Z, Y = self._asked_below(upper.narrow.enough(len(first) + 1))
-        some = Samples(Z, Y, self._sigma(Z, Y))
+        some = Samples.answered(Z, Y, self.noise)
         target = self._answers, self.noise, self.rng, self.tell
         found = upper.above(*target, first, others, self.whole, some)
         is_near = found is not None and (
@@ -382,7 +382,7 @@ class RoughWideSearch(RoughLayersSearch):
         X, inside = space.coordinates(self.X), space.inside(network)
         upper, below = self.how.upper, Below(inside.weights[0], inside.biases[0])
         search = TraceSearch(
-            lambda Z: self.oracle(space.points(Z)),
+            lambda Z: self._answers(space.points(Z)),
             *(self.noise, self.rng, self.tell, below),
             Samples(X, self.Y, everything.sigma),
             upper.narrow_beside if space.dim < self.oracle.dim_in else upper.traces,
@@ -476,7 +476,7 @@ class RoughWideSearch(RoughLayersSearch):
     def _fresh(self, n_before: int) -> Samples:
         """Answers that were asked since, before the network had seen any."""
         X, Y = self.X[n_before:], self.Y[n_before:]
-        return Samples(X, Y, self._sigma(X, Y))
+        return Samples.answered(X, Y, self.noise)
 
     def _look(self, network: Network) -> BoolArray:
         """Look at fresh answers, and keep those at which a network is wrong; say which were.
@@ -498,8 +498,7 @@ class RoughWideSearch(RoughLayersSearch):
     def _see(self, X: FloatArray) -> None:
         """Look at answers, at inputs that float32 holds exactly."""
         X = self.oracle.in_float32(X)
-        Y = self.oracle(X)
-        self.seen = self.seen.joined(Samples(X, Y, self._sigma(X, Y)))
+        self.seen = self.seen.joined(Samples.answered(X, self.oracle(X), self.noise))
 
     def _is_wrong_far_out(self) -> bool:
         """Look at answers where neurons are on more often that are rarely on elsewhere.
@@ -519,8 +518,9 @@ class RoughWideSearch(RoughLayersSearch):
             rest = network.activations(drawn)[-2] @ network.skip[0].T
             order = np.argsort(rest @ self.rng.standard_normal(rest.shape[1]), kind="stable")
             X = np.vstack([X, drawn[order[: n // 2]], drawn[order[-(n // 2) :]]])
+        before = len(self.seen.X)
         self._see(X)
-        return bool(self._keep_wrong(network, growth.least)[-len(X) :].any())
+        return bool(self._keep_wrong(network, growth.least)[before:].any())
 
     def _keep_wrong(self, network: Network, limit: float) -> BoolArray:
         """Keep those of the answers that were looked at that are wrong, and say which they are."""
@@ -557,11 +557,11 @@ class RoughWideSearch(RoughLayersSearch):
             return super()._fitted(network, samples, is_first=is_first)
         return self.how.upper.fitted(network, samples)
 
-    def _asked(self, X: FloatArray) -> Samples:
-        """Ask where a network is wrong, and keep it for fits."""
+    def _asked(self, X: FloatArray) -> tuple[Samples, BoolArray]:
+        """Ask where a network is wrong, and keep it for fits; and which inputs were answered."""
         n_before = len(self.X)
-        self._ask(X, near=True)
-        return self._fresh(n_before)
+        answered = self._ask(X, near=True)
+        return self._fresh(n_before), answered
 
     def _whole(self, network: Network) -> Candidate:
         """Fit all layers to all answers, none of which is far off, and take out what is idle."""

@@ -47,7 +47,7 @@ class FitInBox(FitSearch):
         self.inside.dim_out = len(self.noise.unit)
         self.oracle = cast("Oracle", self.inside)
         if self.oracle.link.saturates:
-            self.how = self.how.within(Answered(self._answers, self.how.cube))
+            self.how = replace(self.how, region=Answered(self._answers, self.how.cube))
         self.method = replace(self.method, from_lines=self.how)
 
     def repair(self, seen: Disagreement) -> Candidate | None:

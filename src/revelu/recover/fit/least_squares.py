@@ -97,7 +97,7 @@ class FitSearch(FitQuestions):
 
     def __post_init__(self) -> None:
         if self.oracle.link.saturates:
-            from_lines = self.method.from_lines.within(Answered(self._answers))
+            from_lines = replace(self.method.from_lines, region=Answered(self._answers))
             if self._is_served:
                 equations = self.method.line_equations_behind_head
                 from_lines = replace(

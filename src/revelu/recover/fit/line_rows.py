@@ -15,6 +15,7 @@ import numpy as np
 from revelu.numerics.confidence import SIGMAS
 from revelu.numerics.matching import match_within
 from revelu.oracle import NoiseFloor
+from revelu.probe.answered import Answered
 from revelu.probe.kinks import find_kinks
 from revelu.probe.line import Ask, Line
 from revelu.probe.region import Everywhere, Region
@@ -99,22 +100,6 @@ class LineRows:
     ) -> Rows | None:
         """Measure the rows of the kinks of a line that known rows do not explain.
 
-        Parameters and errors are those of :meth:`look`; None where the line has no affine pieces.
-        """
-        seen = self.look(ask, d, noise, known, rng, line)
-        return None if seen is None else seen[0]
-
-    def look(
-        self,
-        ask: Ask,
-        d: int,
-        noise: NoiseFloor,
-        known: Rows,
-        rng: np.random.Generator,
-        line: Line | None = None,
-    ) -> tuple[Rows, float] | None:
-        """Measure new rows, and say what share of the line's kinks known rows make.
-
         Parameters
         ----------
         ask : callable, (n, d) -> (n, k)
@@ -125,7 +110,7 @@ class LineRows:
 
         Returns
         -------
-        (Rows, float) or None
+        Rows or None
             None where the line has no affine pieces.
 
         Raises
@@ -137,8 +122,7 @@ class LineRows:
         if scan is None:
             return None
         made_by = self.known_of_kinks(scan, known, self.error(noise))
-        rows = self.measure(ask, scan, known, made_by, noise, rng)
-        return rows, 1.0 - float((made_by < 0).sum()) / max(len(made_by), 1)
+        return self.measure(ask, scan, known, made_by, noise, rng)
 
     def error(self, noise: NoiseFloor) -> float:
         """Relative error of answers on a line."""
@@ -152,11 +136,15 @@ class LineRows:
         rng: np.random.Generator,
         line: Line | None = None,
     ) -> LineScan | None:
-        """Find the kinks of a line, or of a random one; None where it has no affine pieces."""
+        """Find the kinks of a line, or of a random one; None where it has no affine pieces.
+
+        Behind a head it ends where the target has no answers.
+        """
         nu, given = self.error(noise), line
+        region = Answered(ask, self.region) if noise.link.saturates else self.region
         for _ in range(self.max_lines if given is None else 1):
-            line = self.region.line(rng, d) if given is None else given
-            interval = self.region.interval(line)
+            line = region.line(rng, d) if given is None else given
+            interval = region.interval(line)
             if not interval[0] < interval[1]:
                 return None
             scan = find_kinks(

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import Self
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from revelu.numerics.gauss_newton import (
     summed_normal_equations,
     take_full_steps,
 )
+from revelu.oracle import NoiseFloor
 from revelu.recover.refine.derivative import Layout, NetworkDerivative, ParameterArrays
 from revelu.types import BoolArray, FloatArray, IntArray
 
@@ -48,6 +50,16 @@ class Samples:
     Y: FloatArray
     sigma: FloatArray
     errors_of: Callable[[FloatArray], FloatArray] | None = None
+
+    @classmethod
+    def answered(cls, X: FloatArray, Y: FloatArray, noise: NoiseFloor) -> Self:
+        """Answers with their errors; saturated ones, which say nothing, are left out.
+
+        An output that never varies has no error, and leaves nothing.
+        """
+        seen = np.isfinite(Y).all(axis=1)
+        sigma = noise.sigma_at(X[seen], Y[seen])
+        return cls(X[seen], Y[seen], np.where(sigma > 0.0, sigma, 1.0))
 
     @property
     def differ(self) -> bool:

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+import numpy as np
+
 from revelu.errors import InputError, LimitReachedError
 from revelu.network import Network
 from revelu.oracle import Oracle

@@ -16,6 +16,9 @@ STEPS = (
 )
 
 
+SHARES = "all answers lie between 0 and 1: if they are a sigmoid's, say so (--link logit)"
+
+
 def advice(recovery: Recovery, oracle: Oracle, method: str) -> list[str]:
     """Say what to try next.
 
@@ -24,6 +27,15 @@ def advice(recovery: Recovery, oracle: Oracle, method: str) -> list[str]:
     method : str
         As it was asked for.
     """
+    is_open = recovery.status in {Status.UNVERIFIED, Status.PARTIAL, Status.BUDGET_EXHAUSTED}
+    is_told = oracle.told_link is not None or recovery.link.has_head
+    may_be_shares = is_open and not (is_told or oracle.tally.are_labels)
+    named = [SHARES] if may_be_shares and oracle.extremes.are_shares else []
+    return [*_by_status(recovery, oracle, method), *named]
+
+
+def _by_status(recovery: Recovery, oracle: Oracle, method: str) -> list[str]:
+    """What the status says to try."""
     match recovery.status:
         case Status.NOT_IN_CLASS if recovery.method == FromLabels.name:
             return [

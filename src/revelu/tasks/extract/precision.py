@@ -38,8 +38,8 @@ def refusal(noise: NoiseFloor, *, curved: float = 0.5, hopeless: float = 0.3) ->
         )
         if noise.are_shares:
             reason += (
-                "; they lie between 0 and 1: if they are probabilities, ask for those of all "
-                "classes (predict_proba(X), not one of its columns), whose logits are recovered"
+                "; they lie between 0 and 1: if they are a sigmoid's, say so (--link logit), and "
+                "if they are probabilities of several classes, ask for those of all"
             )
         return Refusal(Status.NOT_IN_CLASS, reason)
     varies, error = noise.varies(noise.spread), noise.errors
