@@ -101,7 +101,7 @@ def refusal(path: Path, kind: ModelKind) -> InputError:
     return InputError(f"{path}: {kind.name}, which revelu does not open: {as_function(kind)}")
 
 
-def as_function(kind: Kind) -> str:
+def as_function(kind: ModelKind) -> str:
     """Say how a model of a kind is asked through a function."""
     return (
         "write it as a function f in mymodel.py and name that (mymodel:f --trust --dim-in N): "

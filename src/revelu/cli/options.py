@@ -20,9 +20,9 @@ Target: TypeAlias = Annotated[
     str,
     typer.Argument(
         metavar="TARGET",
-        help="What to ask: demo:NAME, a file ending in .onnx, .npz, .safetensors, .pt, .skops, .pkl, "
-        ".joblib or .toml, an MLflow or Hugging Face folder, or an address http(s)://...; with "
-        "--trust also module:attribute.",
+        help="What to ask: demo:NAME, a file ending in .onnx, .npz, .safetensors, .pt, .skops, "
+        ".pkl, .joblib or .toml, an MLflow or Hugging Face folder, or an address "
+        "http(s)://...; with --trust also module:attribute.",
         show_default=False,
     ),
 ]

@@ -104,7 +104,7 @@ def save_read(
             link,
             model.frame,
             network.certified,
-            kept,
+            kept=kept,
         )
 
     return save

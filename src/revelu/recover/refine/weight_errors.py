@@ -23,7 +23,7 @@ from revelu.numerics.information import Information
 from revelu.numerics.interruption import check_cancelled, spend
 from revelu.numerics.links import NONE, Link
 from revelu.recover.method import Layer
-from revelu.recover.refine.derivative import Arrays, NetworkDerivative
+from revelu.recover.refine.derivative import NetworkDerivative, ParameterArrays
 from revelu.types import BoolArray, FloatArray
 
 __all__ = ["Asked", "Reading", "WeightErrors"]
@@ -84,7 +84,7 @@ class Asked:
         apart = np.abs(self.sigma / other.sigma - 1.0).max(axis=1, initial=0.0) > rtol
         return bool(apart.mean() <= few)
 
-    def derivative(self, at: Arrays) -> FloatArray:
+    def derivative(self, at: ParameterArrays) -> FloatArray:
         """Of the answers over their errors, outputs counted, by all parameters, (n k, p)."""
         if self.link.name == "none" and not self.link.clips:
             return NetworkDerivative(at, self.X, 1.0 / self.sigma).matrix()
@@ -247,7 +247,7 @@ class Unknowns:
 
     def __init__(self, network: Network, mirrors: list[FloatArray] | None = None) -> None:
         self.network = network
-        self.at = Arrays.of(network)
+        self.at = ParameterArrays.of(network)
         self.mirrors = mirrors or [_mirrors(W) for W in network.weights[:-1]]
         hidden = [np.ones(W.shape, dtype=bool) for W in network.weights[:-1]]
         for is_free in hidden:
