@@ -63,6 +63,21 @@ class Cauchy:
         return np.asarray(1.0 / np.hypot(scale, rests))
 
 
+def larger_than_said(rests: FloatArray, *, median: float = 0.6745) -> float:
+    """Return by how much standard errors are too small, by the rests in units of them; 1 at least.
+
+    The median tells it although some equations are wrong.
+
+    Parameters
+    ----------
+    rests : ndarray, shape (n,)
+        Not negative.
+    median : float
+        Half of all numbers of N(0, 1) are smaller in size.
+    """
+    return max(1.0, float(np.median(rests)) / median)
+
+
 def reweighted(
     A: FloatArray, B: FloatArray, loss: Loss, n_steps: int, *, enough: float = 0.0
 ) -> FloatArray:
