@@ -19,7 +19,7 @@ CLONE = Path(__file__).parents[1]
 
 def test_every_script_of_the_benchmarks_has_a_name():
     scripts = {path.name for path in (CLONE / "benchmarks").glob("*.py")}
-    parts = {"page.py", "extraction.py", "art_extraction.py"}
+    parts = {"page.py", "extraction.py", "art_extraction.py", "envelope.py"}
     parts |= {"targets_made.py", "targets_onnx.py", "targets_served.py", "targets_way.py"}
     parts |= {"targets_shapes.py", "targets_probe.py"}
     parts |= {"targets_figures.py", "json_serving.py", "program_serving.py", "audit_advice.py"}

@@ -133,3 +133,38 @@ def test_what_is_trained_follows_its_seed(benchmark_module, monkeypatch):
         X = row.data(945)
         assert X.shape[1] == first.dim_in
         np.testing.assert_allclose(X.std(axis=0), 1.0, atol=0.1)
+
+
+@pytest.fixture
+def envelope(benchmark_module):
+    yield benchmark_module("envelope")
+    sys.modules.pop("envelope", None)
+
+
+def test_the_same_code_asks_the_same_and_another_seed_something_else(envelope):
+    [target] = (t for t in envelope.TARGETS if t.name == "10-8-1")
+    first, again, other = (target.run(seed) for seed in (941, 941, 942))
+    assert first == again
+    assert (first.status, first.error < 1e-9) == ("recovered", True)
+    assert envelope.unequal({"a, 1": first}, {"a, 1": again}) == []
+    said = envelope.unequal({"a, 1": first}, {"a, 1": other})
+    assert [line.split()[2] for line in said][:2] == ["asked", "found"]
+
+
+def test_a_merge_may_cost_a_little_and_lose_nothing(envelope):
+    before = {f"a, {i}": envelope.Run("", "", "recovered", 1000, 1e-9, 2.0) for i in range(5)}
+
+    def after(**changes):
+        return {key: replace(run, **changes) for key, run in before.items()}
+
+    assert envelope.worse(before, after(queries=1049, error=2e-9, seconds=2.4)) == []
+    assert "median queries" in envelope.worse(before, after(queries=1060))[0]
+    assert "largest error" in envelope.worse(before, after(error=4e-9))[0]
+    assert "median seconds" in envelope.worse(before, after(seconds=2.6))[0]
+    one = {**before, "a, 3": replace(before["a, 3"], status="partial")}
+    assert envelope.worse(before, one) == ["a: 1 no longer recovered"]
+
+
+def test_targets_of_the_envelope_have_names_of_their_own(envelope):
+    names = [target.name for target in envelope.TARGETS]
+    assert len(set(names)) == len(names) >= 60

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.optimize
 
-from revelu.numerics.reweighting import Cauchy, LeastDeviations, reweighted
+from revelu.numerics.reweighting import Cauchy, LeastDeviations, larger_than_said, reweighted
 
 
 def problem(n=80, p=4, k=1, seed=0):
@@ -45,3 +45,11 @@ def test_steps_end_where_most_equations_hold():
     once_more = reweighted(A, B, LeastDeviations(1e-12), 60, enough=1.0)
     np.testing.assert_array_equal(once_more, reweighted(A, B, LeastDeviations(1e-12), 2))
     assert not np.array_equal(once_more, plain)
+
+
+@pytest.mark.parametrize("factor", [0.5, 1.0, 4.0])
+def test_errors_that_are_too_small_are_told_by_the_median(factor):
+    rests = np.abs(factor * np.random.default_rng(955).standard_normal(20_000))
+    rests[:1000] = 1e6
+    expected = max(factor * 1.063, 1.0)  # the quantile at 0.4737 of the others is the median
+    assert abs(larger_than_said(rests) / expected - 1.0) < 0.03

@@ -58,9 +58,28 @@ class Cauchy:
     times: float = 1.0
 
     def __call__(self, rests: FloatArray) -> FloatArray:
-        """Return ``1 / sqrt(c² + r²)``."""
-        scale = max(self.times * float(np.median(rests)), self.floor)
-        return np.asarray(1.0 / np.hypot(scale, rests))
+        """Return ``1 / sqrt(1 + (r / c)²)``."""
+        return cauchy(rests, max(self.times * float(np.median(rests)), self.floor))
+
+
+def cauchy(rests: FloatArray, scale: float) -> FloatArray:
+    """Return the factors ``1 / sqrt(1 + (r / c)²)`` of equations under errors of Cauchy's law."""
+    return np.asarray(1.0 / np.sqrt(1.0 + (rests / scale) ** 2))
+
+
+def larger_than_said(rests: FloatArray, *, median: float = 0.6745) -> float:
+    """Return by how much standard errors are too small, by the rests in units of them; 1 at least.
+
+    The median tells it although some equations are wrong.
+
+    Parameters
+    ----------
+    rests : ndarray, shape (n,)
+        Not negative.
+    median : float
+        Half of all numbers of N(0, 1) are smaller in size.
+    """
+    return max(1.0, float(np.median(rests)) / median)
 
 
 def reweighted(

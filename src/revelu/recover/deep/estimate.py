@@ -12,6 +12,7 @@ import numpy as np
 import scipy.linalg
 
 from revelu.numerics.confidence import SIGMAS
+from revelu.numerics.reweighting import larger_than_said
 from revelu.types import FloatArray
 
 
@@ -118,7 +119,7 @@ class Estimate:
                 before, most = most, float((weights * rest).max())
                 if most > self.gains * before:
                     break
-            typical = max(1.0, float(np.median(rest)) / 0.6745)
+            typical = larger_than_said(rest)
             if rest.max() <= SIGMAS * typical or i == self.max_steps - 1:
                 self.members[1:] += (typical - 1.0) * (self.members[1:] - self.members[0])
                 break

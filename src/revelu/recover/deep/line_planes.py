@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from revelu.numerics.confidence import SIGMAS
+from revelu.numerics.reweighting import cauchy
 from revelu.recover.rows import Rows
 from revelu.types import BoolArray, FloatArray, IntArray
 
@@ -161,7 +162,7 @@ class Plane:
             if turn > 1:
                 left = np.abs(points @ self.row) / off
                 typical = max(float(np.median(left)), self.how.least_off)
-                weights = 1.0 / np.sqrt(1.0 + (left / (3.0 * typical)) ** 2)
+                weights = cauchy(left, 3.0 * typical)
             self._step(points, off / weights, weights[: len(members)])
         left, n_spare = points @ self.row * weights / off, (weights**2).sum() - d
         # As members agree, so does the row err: where few are spare, by no less than they may.

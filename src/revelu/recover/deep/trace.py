@@ -25,6 +25,7 @@ import scipy.linalg
 
 from revelu.network import Network
 from revelu.numerics.records import Records
+from revelu.numerics.reweighting import larger_than_said
 from revelu.probe.kink_lines import KinkLines
 from revelu.probe.line import Ask
 from revelu.recover.deep.seeds import Seed
@@ -353,7 +354,7 @@ class Trace:
             off = np.abs(A @ self.theta - y) / e
             weights = 1.0 / (1.0 + (off / self.how.surprise) ** 2)
         # Where they agree less well than their errors say, all errors are that much larger.
-        larger = max(1.0, float(np.median(off)) / 0.6745)
+        larger = larger_than_said(off)
         self.covariance = scipy.linalg.cho_solve(factor, np.eye(len(M))) * larger**2
 
     def _states(self, X: FloatArray) -> BoolArray:

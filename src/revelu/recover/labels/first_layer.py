@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from revelu.numerics.reweighting import cauchy
 from revelu.recover.labels.borders import Borders, Pool
 from revelu.recover.labels.facets import Precision
 from revelu.recover.labels.heights import heights
@@ -279,8 +280,7 @@ def _null_row(M: FloatArray, depth: Depth) -> tuple[FloatArray, float, FloatArra
 
     Where another hyperplane lies beside a point it is farther off, and where outputs change
     slowly it is told less precisely.  The farthest are left out until the others are of one
-    hyperplane; then all points weigh ``1 / (1 + (r / c)²)`` at a distance r, as under noise of
-    Cauchy's law.
+    hyperplane; then all points weigh as under noise of Cauchy's law.
 
     Parameters
     ----------
@@ -303,7 +303,7 @@ def _null_row(M: FloatArray, depth: Depth) -> tuple[FloatArray, float, FloatArra
             weights = np.where(known & (rest < left_out), 1.0, 0.0)
         if (weights**2).sum() <= fewest:
             return np.full(d + 1, np.nan), np.inf, np.empty((d + 1, d + 1))
-        weights = 1.0 / np.sqrt(1.0 + (rest / (depth.typical * scale)) ** 2)
+        weights = cauchy(rest, depth.typical * scale)
     factor = np.linalg.qr(weights[:, None] * M / scale, mode="r")
     return v, float(depth.room * scale / sizes[-2]), np.asarray(factor)
 

@@ -556,12 +556,9 @@ class LabelSearch(Search):
         self.pool.add(places.reshape(-1, wrong.X.shape[1]))
         labels = self.pool.labels[n_before:].reshape(5, -1)
         step, line = np.nonzero(labels[1:] != labels[:-1])
-        found = self.pool.between(
-            places[step, line], places[step + 1, line], labels[step, line], self._rtol
-        )
-        self.borders = self.borders.joined(found)
-        near = self.pool.borders_near(wrong, 2, self._rtol)
-        self.borders = self.borders.joined(near)
+        ends = places[step, line], places[step + 1, line], labels[step, line]
+        found = self.pool.between(*ends, self._rtol)
+        self.borders = self.borders.joined(found, self.pool.borders_near(wrong, 2, self._rtol))
 
 
 _ONE_LABEL = (
