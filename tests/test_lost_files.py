@@ -1,5 +1,6 @@
 """Files of Keras, TensorFlow Lite and others are read: what they answered, names, refusals."""
 
+import io
 import json
 import zipfile
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import onnxruntime
 import pytest
+import torch
 from lost_files import cell, mat, nnet, policy
 from typer.testing import CliRunner
 
@@ -109,6 +111,20 @@ def test_a_policy_of_other_units_is_refused(tmp_path, between):
     """Where nothing is said, a policy has tanh."""
     path = written(tmp_path / "ppo.zip", policy(NETWORK, actions=True, between=between))
     with pytest.raises(FormatError, match="Tanh is between its layers"):
+        revelu.load(path)
+
+
+def test_a_policy_that_remembers_is_refused(tmp_path):
+    """Its layers read what an LSTM gives, and not the observation."""
+    path = tmp_path / "ppo.zip"
+    with zipfile.ZipFile(written(tmp_path / "plain.zip", policy(NETWORK, actions=True))) as old:
+        state = torch.load(io.BytesIO(old.read("policy.pth")))
+        tensors = io.BytesIO()
+        torch.save({"lstm_actor.weight_ih_l0": torch.zeros(4, 4), **state}, tensors)
+        with zipfile.ZipFile(path, "w") as new:
+            new.writestr("data", old.read("data"))
+            new.writestr("policy.pth", tensors.getvalue())
+    with pytest.raises(FormatError, match="no policy of linear layers"):
         revelu.load(path)
 
 

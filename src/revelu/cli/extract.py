@@ -100,6 +100,7 @@ def extract(
             checks=checks,
             head=head,
             keep_scaler=keep_scaler,
+            like_input=like_input,
             force=force,
         )
     if keep_scaler or against is not None:

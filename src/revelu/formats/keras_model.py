@@ -151,6 +151,9 @@ def _in_order(path: Path, config: Any) -> list[tuple[str, Mapping[str, Any]]]:
     found = [(f"{layer['class_name']}", layer["config"]) for layer in layers]
     if kind == "Sequential":
         return found
+    outputs = inner.get("output_layers", []) if isinstance(inner, dict) else []
+    if len(outputs) > 1 and not isinstance(outputs[0], str):
+        raise FormatError(f"{path}: {len(outputs)} outputs, of which one is read")
     before: str | None = None
     left = {layer["config"]["name"]: layer for layer in layers}
     inbound = {name: _names_in(layer.get("inbound_nodes", [])) for name, layer in left.items()}
