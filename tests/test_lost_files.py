@@ -2,6 +2,8 @@
 
 import io
 import json
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
@@ -9,7 +11,7 @@ import numpy as np
 import onnxruntime
 import pytest
 import torch
-from lost_files import cell, mat, nnet, policy
+from lost_files import cell, hostile, mat, nnet, policy
 from typer.testing import CliRunner
 
 import revelu
@@ -186,6 +188,35 @@ def test_what_cannot_be_read_is_named(tmp_path, name, content, words):
         revelu.open_oracle(path)
     done = invoke("extract", path)
     assert (done.exit_code, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
+
+
+@pytest.mark.slow
+def test_hostile_files_in_a_process_of_their_own(tmp_path):
+    """Each is refused in a line, nothing is run, and memory stays under a gibibyte."""
+    pytest.importorskip("pyfive")
+    names = []
+    for name, content in hostile():
+        (tmp_path / name).write_bytes(content)
+        names.append(name)
+    code = (
+        "import sys, revelu\n"
+        "from pathlib import Path\n"
+        "from hostile_files import peak_memory\n"
+        "for path in sorted(Path('.').iterdir()):\n"
+        "    said = 'relu' if path.suffix == '.mat' else None\n"
+        "    try:\n"
+        "        revelu.open_oracle(path, activation=said)\n"
+        "    except revelu.ReveluError as error:\n"
+        "        assert len(str(error).splitlines()) == 1, path\n"
+        "    else:\n"
+        "        print(path, 'is opened')\n"
+        "print(peak_memory() < 2**30 if sys.platform == 'linux' else True)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.stdout == "True\n", (done.stdout, done.stderr)
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(names)
 
 
 def test_a_damaged_keras_model_says_how_it_is_asked(tmp_path):
