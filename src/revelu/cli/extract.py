@@ -1,8 +1,9 @@
 """``revelu extract``: recover the network behind a target, verify it, write it."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,6 +15,9 @@ from revelu.cli.options import Box, Force, Outputs, flag, optional
 from revelu.cli.reading import read
 from revelu.errors import InputError
 from revelu.report.summary import rows_of
+
+if TYPE_CHECKING:
+    from revelu.recovery import Recovery
 
 
 @command
@@ -129,17 +133,28 @@ def extract(
     )
     if not asking.was_interrupted:
         recovery = replace(recovery, evidence=(*recovery.evidence, *further))
-    missing = []
-    if recovery.network is not None:
-        # A classifier's softmax is written as ever; other heads where they are asked for.
-        written = recovery.link if head or like_input or recovery.is_classifier else None
-        save = save_network(recovery.network, written, frame)
-        certified = bool(recovery.network.certified)
-        asking.write(outputs, save, certified=certified, force=force)
-        if asking.written and not certified:
-            missing.append(f"{', '.join(asking.written)}: NOT certified, as the file says")
-    elif outputs:
-        missing.append("nothing to write: no network was found")
+    # A classifier's softmax is written as ever; other heads where they are asked for.
+    behind = recovery.link if head or like_input or recovery.is_classifier else None
+    save = None if recovery.network is None else save_network(recovery.network, behind, frame)
+    missing = _written(asking, outputs, recovery, save, force=force)
     account = asking.account(asking.target, recovery, recovery.fields(), *missing)
     asking.show(account, rows_of(recovery))
     return of_status(recovery.status)
+
+
+def _written(
+    asking: Asking,
+    outputs: list[Path],
+    recovery: "Recovery",
+    save: Callable[[Path], None] | None,
+    *,
+    force: bool,
+) -> list[str]:
+    """Write what was found, and return what is to be said of it."""
+    if recovery.network is None or save is None:
+        return ["nothing to write: no network was found"] if outputs else []
+    certified = bool(recovery.network.certified)
+    asking.write(outputs, save, certified=certified, force=force)
+    if asking.written and not certified:
+        return [f"{', '.join(asking.written)}: NOT certified, as the file says"]
+    return []
