@@ -51,7 +51,7 @@ def written(path, data):
 @pytest.mark.parametrize(
     "name",
     [
-        *("table.keras", "table.h5", "image.keras", "image.h5"),
+        *("table.keras", "table.h5", "image.keras", "image.h5", "keras2.keras", "keras2.h5"),
         *("classifier-float32.tflite", "classifier-float16.tflite"),
         *("filters-float32.tflite", "filters-float16.tflite"),
     ],
