@@ -3,8 +3,9 @@
     python scripts/make_lost_models.py tests/lost
     TF_USE_LEGACY_KERAS=1 python scripts/make_lost_models.py tests/lost --keras2
 
-Needs TensorFlow, for the second line with tf_keras, which revelu does not: run it in an environment of its own.  Each model has a
-file of its own and, under its name, ``.npz``, the inputs ``X`` and what it answered, ``Y``.
+Needs TensorFlow, which revelu does not, and tf_keras for the second line: run it in an environment
+of its own.  Each model has a file of its own and, under its name, ``.npz``, the inputs ``X`` and
+what it answered, ``Y``.
 """
 
 import argparse
