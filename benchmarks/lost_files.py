@@ -2,9 +2,11 @@
 
 import io
 import json
+import struct
 import tempfile
 import zipfile
-from collections.abc import Mapping, Sequence
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -92,3 +94,55 @@ def nnet(network: revelu.Network, low: float = -5.0, high: float = 5.0) -> bytes
     for W, b in zip(network.weights, network.biases, strict=True):
         lines += [*map(line, W), *map(line, b)]
     return "\n".join(lines).encode()
+
+
+def hostile(n_bytes: int = 160 * 2**20) -> Iterator[tuple[str, bytes]]:
+    """Yield names, each with the suffix of its file, and contents that were made to do harm.
+
+    Parameters
+    ----------
+    n_bytes : int
+        That a bomb unpacks to.
+    """
+    network = revelu.zoo.random_network([4, 6, 5, 2], seed=0)
+    genuine = policy(network, actions=True)
+    zeros = bytes(n_bytes)
+    yield "a bomb of tensors.zip", _replaced(genuine, "policy.pth", zeros)
+    yield "a bomb of text.zip", _replaced(genuine, "data", b'"' + zeros.replace(b"\0", b"a") + b'"')
+    yield "an archive in itself.zip", _replaced(genuine, "policy.pth", genuine)
+    pickled = b"\x80\x02cos\nsystem\n(S'touch revelu-was-run'\ntR."
+    yield "code for tensors.zip", _replaced(genuine, "policy.pth", _torch_zip(pickled))
+    kept = (KEPT / "table.keras").read_bytes()
+    yield "a bomb of weights.keras", _replaced(kept, "model.weights.h5", zeros)
+    yield "layers without end.keras", _replaced(kept, "config.json", b"[" * 100_000)
+    whole = (KEPT / "table.h5").read_bytes()
+    yield "a cut one.h5", whole[: len(whole) // 2]
+    yield "a description of zeros.h5", whole.replace(b'{"class_name"', b"\0" * 13)
+    lite = (KEPT / "classifier-float32.tflite").read_bytes()
+    yield "a root beyond its end.tflite", b"\xff\xff\xff\x7f" + lite[4:]
+    yield "a table of zeros.tflite", lite[:64] + bytes(len(lite) - 64)
+    start = struct.pack("<II", 20, 42)
+    yield "weights that are not there.tflite", lite.replace(start, b"\xff\xff\xff\x7f" * 2)
+    bomb = struct.pack("<II", 15, 0) + zlib.compress(struct.pack("<II", 14, n_bytes) + zeros, 1)
+    head = mat(network, packed=False)[:128]
+    yield "a bomb.mat", head + bomb[:4] + struct.pack("<I", len(bomb) - 8) + bomb[8:]
+    yield "cells in cells.mat", head + b"\x0e\0\0\0\xf0\xff\xff\x7f" * 10_000
+    yield "layers without rows.nnet", b"9999999,4,2,9,\n" + b"4," * 10**6 + b"\n"
+
+
+def _replaced(content: bytes, name: str, data: bytes) -> bytes:
+    """An archive with another member of a name, packed."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile(out, "w") as new:
+        for one in old.namelist():
+            held = data if one == name else old.read(one)
+            new.writestr(one, held, zipfile.ZIP_DEFLATED, 1)
+    return out.getvalue()
+
+
+def _torch_zip(pickled: bytes) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        archive.writestr("archive/data.pkl", pickled)
+        archive.writestr("archive/byteorder", "little")
+    return out.getvalue()

@@ -1,9 +1,11 @@
 """Make the models of ``tests/lost``: what Keras and TensorFlow Lite write, and what they answer.
 
     python scripts/make_lost_models.py tests/lost
+    TF_USE_LEGACY_KERAS=1 python scripts/make_lost_models.py tests/lost --keras2
 
-Needs TensorFlow, which revelu does not: run it in an environment of its own.  Each model has a
-file of its own and, under its name, ``.npz``, the inputs ``X`` and what it answered, ``Y``.
+Needs TensorFlow, which revelu does not, and tf_keras for the second line: run it in an environment
+of its own.  Each model has a file of its own and, under its name, ``.npz``, the inputs ``X`` and
+what it answered, ``Y``.
 """
 
 import argparse
@@ -70,6 +72,30 @@ def models() -> dict[str, Any]:
     }
 
 
+def write_keras2(folder: Path) -> None:
+    """Write a model as Keras 2 did."""
+    import tf_keras  # noqa: PLC0415 - not beside Keras 3
+
+    old = tf_keras.layers
+    tf_keras.utils.set_random_seed(SEED)
+    model = tf_keras.Sequential(
+        [
+            old.Dense(8, activation="relu", input_shape=(6,)),
+            old.BatchNormalization(),
+            old.Dense(5),
+            old.LeakyReLU(alpha=0.2),
+            old.Dense(3, activation="softmax"),
+        ]
+    )
+    rng = np.random.default_rng(SEED)
+    norm = model.layers[1]
+    norm.set_weights([rng.uniform(0.5, 2.0, w.shape) for w in norm.get_weights()])
+    X = rng.normal(size=(16, 6)).astype(np.float32)
+    for suffix in (".keras", ".h5"):
+        model.save(folder / f"keras2{suffix}")
+    np.savez_compressed(folder / "keras2.npz", X=X, Y=model.predict(X, verbose=0))
+
+
 def shake(model: Any, rng: np.random.Generator) -> None:
     """Give normalisations statistics that are not those of the beginning."""
     for layer in model.layers:
@@ -102,7 +128,12 @@ def main() -> None:
     """Write them."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path)
-    folder = parser.parse_args().folder
+    parser.add_argument("--keras2", action="store_true", help="what Keras 2 wrote, and no more")
+    options = parser.parse_args()
+    folder = options.folder
+    if options.keras2:
+        write_keras2(folder)
+        return
     keras.utils.set_random_seed(SEED)
     rng = np.random.default_rng(SEED)
     for name, model in models().items():

@@ -1,13 +1,17 @@
 """Files of Keras, TensorFlow Lite and others are read: what they answered, names, refusals."""
 
+import io
 import json
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
 import numpy as np
 import onnxruntime
 import pytest
-from lost_files import cell, mat, nnet, policy
+import torch
+from lost_files import cell, hostile, mat, nnet, policy
 from typer.testing import CliRunner
 
 import revelu
@@ -47,7 +51,7 @@ def written(path, data):
 @pytest.mark.parametrize(
     "name",
     [
-        *("table.keras", "table.h5", "image.keras", "image.h5"),
+        *("table.keras", "table.h5", "image.keras", "image.h5", "keras2.keras", "keras2.h5"),
         *("classifier-float32.tflite", "classifier-float16.tflite"),
         *("filters-float32.tflite", "filters-float16.tflite"),
     ],
@@ -112,6 +116,20 @@ def test_a_policy_of_other_units_is_refused(tmp_path, between):
         revelu.load(path)
 
 
+def test_a_policy_that_remembers_is_refused(tmp_path):
+    """Its layers read what an LSTM gives, and not the observation."""
+    path = tmp_path / "ppo.zip"
+    with zipfile.ZipFile(written(tmp_path / "plain.zip", policy(NETWORK, actions=True))) as old:
+        state = torch.load(io.BytesIO(old.read("policy.pth")))
+        tensors = io.BytesIO()
+        torch.save({"lstm_actor.weight_ih_l0": torch.zeros(4, 4), **state}, tensors)
+        with zipfile.ZipFile(path, "w") as new:
+            new.writestr("data", old.read("data"))
+            new.writestr("policy.pth", tensors.getvalue())
+    with pytest.raises(FormatError, match="no policy of linear layers"):
+        revelu.load(path)
+
+
 def test_another_archive_is_no_policy(tmp_path):
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
         archive.writestr("data", json.dumps({}))
@@ -170,6 +188,35 @@ def test_what_cannot_be_read_is_named(tmp_path, name, content, words):
         revelu.open_oracle(path)
     done = invoke("extract", path)
     assert (done.exit_code, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
+
+
+@pytest.mark.slow
+def test_hostile_files_in_a_process_of_their_own(tmp_path):
+    """Each is refused in a line, nothing is run, and memory stays under a gibibyte."""
+    pytest.importorskip("pyfive")
+    names = []
+    for name, content in hostile():
+        (tmp_path / name).write_bytes(content)
+        names.append(name)
+    code = (
+        "import sys, revelu\n"
+        "from pathlib import Path\n"
+        "from hostile_files import peak_memory\n"
+        "for path in sorted(Path('.').iterdir()):\n"
+        "    said = 'relu' if path.suffix == '.mat' else None\n"
+        "    try:\n"
+        "        revelu.open_oracle(path, activation=said)\n"
+        "    except revelu.ReveluError as error:\n"
+        "        assert len(str(error).splitlines()) == 1, path\n"
+        "    else:\n"
+        "        print(path, 'is opened')\n"
+        "print(peak_memory() < 2**30 if sys.platform == 'linux' else True)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.stdout == "True\n", (done.stdout, done.stderr)
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(names)
 
 
 def test_a_damaged_keras_model_says_how_it_is_asked(tmp_path):

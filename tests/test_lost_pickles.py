@@ -8,18 +8,26 @@ from collections import OrderedDict
 from fractions import Fraction
 from pathlib import Path
 
+import joblib
 import numpy as np
 import onnx
 import onnxruntime
+import pandas as pd
 import pytest
 from hostile_pickles import hostile
 from lost_models import answers_of, fitted, worst_of, written
 from old_pickles import RELEASES, dumps, is_recorded, recorded
+from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    OneHotEncoder,
+    PolynomialFeatures,
+    StandardScaler,
+)
 from sklearn.svm import LinearSVC
 from typer.testing import CliRunner
 
@@ -328,3 +336,50 @@ def test_plain_objects_of_other_modules_are_refused_too(tmp_path, found):
     (tmp_path / "m.pkl").write_bytes(pickle.dumps(found))
     with pytest.raises(UntrustedError, match="names "):
         revelu.load(tmp_path / "m.pkl")
+
+
+# --- columns
+
+
+def test_columns_that_names_or_selectors_chose(tmp_path):
+    frame = pd.DataFrame(X, columns=["a", "b", "c", "d"]).assign(n=np.arange(60) % 3)
+    steps = ColumnTransformer(
+        [
+            ("scaled", StandardScaler(), make_column_selector(dtype_include=float)),
+            ("classes", OneHotEncoder(), ["n"]),
+        ]
+    )
+    model = make_pipeline(steps, LinearRegression()).fit(frame, TRUTH)
+    path = tmp_path / "m.pkl"
+    path.write_bytes(pickle.dumps(model))
+    target = open_read(path)
+    np.testing.assert_allclose(target(frame.to_numpy())[:, 0], model.predict(frame), atol=1e-12)
+    assert target.column_names == ["a", "b", "c", "d", "n"]
+
+
+@pytest.mark.parametrize(
+    ("steps", "said"),
+    [
+        (
+            ColumnTransformer([("s", StandardScaler(), [0, 1])], transformer_weights={"s": 2.0}),
+            "weighs",
+        ),
+        (PolynomialFeatures(2), "PolynomialFeatures"),
+        (OneHotEncoder(min_frequency=9), "rare categories"),
+    ],
+)
+def test_steps_that_would_be_misread_are_refused(tmp_path, steps, said):
+    inputs = np.column_stack([np.arange(60) % 7, np.arange(60) ** 2 % 11])
+    model = make_pipeline(steps, LinearRegression()).fit(inputs, TRUTH)
+    path = tmp_path / "m.pkl"
+    path.write_bytes(pickle.dumps(model))
+    with pytest.raises(InputError, match=said):
+        revelu.load(path)
+
+
+@pytest.mark.parametrize("name", ["m.sav", "m.pkl.gz", "m.joblib.gz"])
+def test_other_endings_of_pickles(tmp_path, name, pipeline):
+    joblib.dump(pipeline, tmp_path / name, compress=("gzip", 3) if name.endswith("gz") else 0)
+    found = revelu.extract(tmp_path / name)
+    assert found.method == "read"
+    assert invoke("extract", tmp_path / name, "--like-input").exit_code == 2  # it has no names

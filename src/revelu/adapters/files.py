@@ -28,7 +28,7 @@ def is_file_of_a_model(path: Path) -> bool:
         is_folder = bool(path.name) and path.is_dir()
     except OSError:  # no name that a file could have
         return False
-    known = path.suffix.lower() in SUFFIXES
+    known = path.suffix.lower() in SUFFIXES or is_read(path)
     return known or is_folder or kind_of_file(path) is not None
 
 

@@ -20,7 +20,7 @@ from revelu.types import FloatArray
 __all__ = ["PICKLED", "OpenTarget", "open_read"]
 
 # These are read, or, with trust, unpickled, which executes what they say.
-PICKLED = (".joblib", ".pkl", ".pickle")
+PICKLED = (".joblib", ".pkl", ".pickle", ".sav")
 
 
 class OpenTarget:

@@ -1,8 +1,9 @@
 """``revelu extract``: recover the network behind a target, verify it, write it."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,6 +15,9 @@ from revelu.cli.options import Box, Force, Labels, Outputs, flag, optional
 from revelu.cli.reading import read
 from revelu.errors import InputError
 from revelu.report.summary import rows_of
+
+if TYPE_CHECKING:
+    from revelu.recovery import Recovery
 
 
 @command
@@ -116,6 +120,7 @@ def extract(
             checks=checks,
             head=head,
             keep_scaler=keep_scaler,
+            like_input=like_input,
             force=force,
         )
     if keep_scaler or against is not None:
@@ -146,17 +151,11 @@ def extract(
     )
     if not asking.was_interrupted:
         recovery = replace(recovery, evidence=(*recovery.evidence, *further))
-    missing = []
-    if recovery.network is not None:
-        # A classifier's softmax is written as ever; other heads where they are asked for.
-        written = recovery.link if head or like_input or recovery.is_classifier else None
-        save = save_network(recovery.network, written, frame, recovery.standard_errors)
-        certified = bool(recovery.network.certified)
-        asking.write(outputs, save, certified=certified, force=force)
-        if asking.written and not certified:
-            missing.append(f"{', '.join(asking.written)}: NOT certified, as the file says")
-    elif outputs:
-        missing.append("nothing to write: no network was found")
+    # A classifier's softmax is written as ever; other heads where they are asked for.
+    behind = recovery.link if head or like_input or recovery.is_classifier else None
+    found, errors = recovery.network, recovery.standard_errors
+    save = None if found is None else save_network(found, behind, frame, errors)
+    missing = _written(asking, outputs, recovery, save, force=force)
     account = asking.account(asking.target, recovery, recovery.fields(), *missing)
     asking.show(account, rows_of(recovery))
     return of_status(recovery.status)
@@ -170,3 +169,21 @@ def _widths(given: str | None) -> list[int] | None:
         return [int(width) for width in given.split(",")]
     except ValueError:
         raise InputError(f"--widths {given}: whole numbers between commas") from None
+
+
+def _written(
+    asking: Asking,
+    outputs: list[Path],
+    recovery: "Recovery",
+    save: Callable[[Path], None] | None,
+    *,
+    force: bool,
+) -> list[str]:
+    """Write what was found, and return what is to be said of it."""
+    if recovery.network is None or save is None:
+        return ["nothing to write: no network was found"] if outputs else []
+    certified = bool(recovery.network.certified)
+    asking.write(outputs, save, certified=certified, force=force)
+    if asking.written and not certified:
+        return [f"{', '.join(asking.written)}: NOT certified, as the file says"]
+    return []

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from revelu.cli.command import Asking
 from revelu.cli.exit_codes import ExitCode, of_status
+from revelu.cli.networks import frame_of
 from revelu.report.summary import rows_of
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ def read(
     checks: int,
     head: bool,
     keep_scaler: bool,
+    like_input: bool,
     force: bool,
 ) -> ExitCode:
     """Read a file, certify it against a target where one is given, and write it."""
@@ -35,6 +37,8 @@ def read(
     file = asking.target
     with asking.timed():
         opened = open_read(Path(file), asking.dim_in, Ports(activation=asking.activation))
+    if like_input:  # which it is written with in any case, where it has them
+        frame_of(opened, file)
     if against is None:
         recovery = read_recovery(opened)
         asking.picture(recovery.network)

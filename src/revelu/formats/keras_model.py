@@ -70,9 +70,21 @@ def _of_archive(path: Path, pyfive: Any) -> tuple[Mapping[str, Any], list[Layer]
         content = archive.read(_KEPT)
     with pyfive.File(io.BytesIO(content)) as file:
         variables = _Variables(path, most)
-        held = variables.by_layer(file)
+        held = variables.by_layer(file, _places(config))
         chain = _in_order(path, config)
         return config, [(kind, said, held.get(f"{said.get('name')}", [])) for kind, said in chain]
+
+
+def _places(config: Any) -> dict[str, str]:
+    """What Keras 2 calls the variables of layers: by class and count, and not by their names."""
+    inner, counts, found = config["config"], dict[str, int](), dict[str, str]()
+    for layer in inner if isinstance(inner, list) else inner["layers"]:
+        words = re.sub("(.)([A-Z][a-z]+)", r"\1_\2", f"{layer['class_name']}")
+        kind = re.sub("([a-z])([A-Z])", r"\1_\2", words).lower()
+        n = counts.get(kind, 0)
+        counts[kind] = n + 1
+        found[f"{kind}_{n}" if n else kind] = f"{layer['config'].get('name')}"
+    return found
 
 
 def _of_hdf5(path: Path, pyfive: Any) -> tuple[Mapping[str, Any], list[Layer]]:
@@ -120,12 +132,18 @@ class _Variables:
             raise FormatError(f"{self.path}: variables of more bytes than a file of its size has")
         return np.asarray(dataset[()])
 
-    def by_layer(self, file: Any) -> dict[str, list[np.ndarray]]:
-        """Read all variables, by the names of their layers."""
+    def by_layer(self, file: Any, places: Mapping[str, str]) -> dict[str, list[np.ndarray]]:
+        """Read all variables, by the names of their layers.
+
+        Parameters
+        ----------
+        places : mapping of str to str
+            Names of layers by what their groups are called, where no group says the name.
+        """
         found: dict[str, list[np.ndarray]] = {}
-        waiting = [file]
+        waiting = [("", file)]
         while waiting:
-            group = waiting.pop()
+            called, group = waiting.pop()
             self.most_groups -= 1
             if self.most_groups < 0:
                 raise FormatError(f"{self.path}: too many groups")
@@ -134,13 +152,13 @@ class _Variables:
                 if not hasattr(inner, "keys"):
                     continue
                 if name != "vars":
-                    waiting.append(inner)
+                    waiting.append((name, inner))
                     continue
-                said = inner.attrs.get("name", b"")
-                layer = _text(said)
-                places = sorted((n for n in inner if n.isdecimal()), key=int)
-                if places:
-                    found[layer] = [self.read(inner[place]) for place in places]
+                said = inner.attrs.get("name")
+                layer = places.get(called, "") if said is None else _text(said)
+                numbered = sorted((n for n in inner if n.isdecimal()), key=int)
+                if numbered:
+                    found[layer] = [self.read(inner[n]) for n in numbered]
         return found
 
 
@@ -151,6 +169,9 @@ def _in_order(path: Path, config: Any) -> list[tuple[str, Mapping[str, Any]]]:
     found = [(f"{layer['class_name']}", layer["config"]) for layer in layers]
     if kind == "Sequential":
         return found
+    outputs = inner.get("output_layers", []) if isinstance(inner, dict) else []
+    if len(outputs) > 1 and not isinstance(outputs[0], str):
+        raise FormatError(f"{path}: {len(outputs)} outputs, of which one is read")
     before: str | None = None
     left = {layer["config"]["name"]: layer for layer in layers}
     inbound = {name: _names_in(layer.get("inbound_nodes", [])) for name, layer in left.items()}

@@ -53,6 +53,10 @@ class _Class(IntEnum):
 
 
 _NAMES = re.compile(r"(w|b|weights?|bias(?:es)?)_?(\d*)", re.IGNORECASE)
+_ROWS = (
+    "its weights are square, and each of their rows is taken for a neuron, as in W x + b; nothing "
+    "in the file says so"
+)
 _OPEN = (
     "a .mat file does not say which activations are between its layers: if they are ReLUs, say "
     "--activation relu"
@@ -87,7 +91,9 @@ def read(path: Path, activation: str | None = None) -> OpenModel:
             chain.dense(chain.numbers(W, 2), chain.numbers(b.reshape(-1)))
         nodes = chain.end()
         widths = "-".join(f"{W.shape[1]}" for W, _ in layers) + f"-{len(layers[-1][0])}"
-        return OpenModel(f".mat, the layers {widths} with ReLUs between them", chain.row, nodes)
+        words = f".mat, the layers {widths} with ReLUs between them"
+        notes = (_ROWS,) if all(W.shape[0] == W.shape[1] for W, _ in layers) else ()
+        return OpenModel(words, chain.row, nodes, notes=notes)
 
 
 def _layers(path: Path, named: Mapping[str, Any]) -> list[tuple[np.ndarray, np.ndarray]]:

@@ -20,6 +20,7 @@ _READERS = {
     ".joblib": "revelu.formats.sklearn_model",
     ".pickle": "revelu.formats.sklearn_model",
     ".pkl": "revelu.formats.sklearn_model",
+    ".sav": "revelu.formats.sklearn_model",
     ".tflite": "revelu.formats.tflite",
     ".zip": "revelu.formats.stable_baselines",
 }
@@ -32,7 +33,7 @@ def suffixes() -> tuple[str, ...]:
 
 def is_read(path: Path) -> bool:
     """Whether a file is one that is read, by its suffix."""
-    return path.suffix.lower() in _READERS
+    return _kind(path) in _READERS
 
 
 def read_model(path: Path, activation: str | None = None) -> OpenModel:
@@ -50,6 +51,14 @@ def read_model(path: Path, activation: str | None = None) -> OpenModel:
     UntrustedError
         If only running what it says would show what it holds.
     """
-    module = importlib.import_module(_READERS[path.suffix.lower()])
+    module = importlib.import_module(_READERS[_kind(path)])
     found: OpenModel = module.read(path, activation)
     return found
+
+
+def _kind(path: Path) -> str:
+    """The suffix that says what a file is; of a pickle that is packed the one before ``.gz``."""
+    suffix = path.suffix.lower()
+    inner = Path(path.stem).suffix.lower()
+    is_pickle = _READERS.get(inner) == _READERS[".pkl"]
+    return inner if suffix == ".gz" and is_pickle else suffix

@@ -59,7 +59,10 @@ _CLASSES = {
     "sklearn.decomposition": frozenset({"PCA"}),
     "sklearn.pipeline": frozenset({"Pipeline"}),
     "sklearn.compose": frozenset(
-        {"ColumnTransformer", "TransformedTargetRegressor", "_RemainderColsList"}
+        {
+            *("ColumnTransformer", "TransformedTargetRegressor"),
+            *("_RemainderColsList", "make_column_selector"),
+        }
     ),
     "sklearn.model_selection": frozenset({*_SEARCHES, "StratifiedKFold", "KFold"}),
     "sklearn.metrics": frozenset({"_PassthroughScorer", "_passthrough_scorer"}),

@@ -167,6 +167,8 @@ def _categories(step: Record, d: int, chain: Chain, n_each: int = 32) -> list[Fl
     held = step.get("categories_")
     if not isinstance(held, list) or len(held) != d:
         chain.refuse(f"its {step.kind} is of a release before 0.20, which is not read")
+    if step.get("_legacy_mode", False):
+        chain.refuse(f"its {step.kind} has the ways of a release before 0.20, which is not read")
     if any(one is not None for one in step.get("_infrequent_indices") or ()):
         chain.refuse(f"its {step.kind} puts rare categories together")
     found = []
@@ -232,9 +234,14 @@ def _by_columns(step: Record, d: int, chain: Chain, notes: list[str], n_each: in
 
     Each place of a column takes as much memory as ``n_each`` numbers.
     """
+    if step.get("transformer_weights"):
+        chain.refuse("its ColumnTransformer weighs what its steps give")
     names = [f"{name}" for name in _listed(value_of(step.get("feature_names_in_")))]
+    resolved = step.get("_transformer_to_input_indices")
     blocks = []
     for label, inner, columns in step.get("transformers_", ()):
+        if isinstance(resolved, dict) and label in resolved:
+            columns = resolved[label]  # noqa: PLW2901 - what a name or a function chose
         places = _places(columns, d, names, chain)
         chain.reserve(n_each * len(places))
         if not places or (isinstance(inner, str) and inner == "drop"):

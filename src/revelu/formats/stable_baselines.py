@@ -62,13 +62,16 @@ def read(path: Path, activation: str | None = None) -> OpenModel:  # noqa: ARG00
 
 def _model(path: Path, named: Mapping[str, np.ndarray], said: Mapping[str, Any]) -> OpenModel:
     found = next((a for a in _ACTORS if any(_numbered(n, a[0]) for n in named)), None)
-    if found is None or any(name.startswith("features_extractor.") for name in named):
+    others = ("features_extractor.", "lstm", "mlp_extractor.shared_net")
+    if found is None or any(name.startswith(others) for name in named):
         listed = ", ".join(list(named)[:8])
         raise FormatError(f"{path}: no policy of linear layers; it has {listed}")
     stem, last, usual, head = found
     kwargs = said.get("policy_kwargs")
     given = kwargs.get("activation_fn") if isinstance(kwargs, dict) else None
     between = re.sub(r"\W+$", "", f"{given}").rpartition(".")[2] if given else usual
+    if isinstance(kwargs, dict) and kwargs.get("squash_output"):
+        raise FormatError(f"{path}: a policy that squashes its actions is not read")
     if between != "ReLU":
         raise FormatError(f"{path}: {between[:20]} is between its layers: no network of ReLUs")
     numbers = sorted({int(n) for name in named if (n := _numbered(name, stem))})

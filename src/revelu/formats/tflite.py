@@ -305,7 +305,10 @@ class _Reader:
         first, second = inputs
         if first != value and name in {"SUB", "DIV"}:
             self.chain.refuse(f"an operator {name} of a constant")
-        v = self._constant(second if first == value else first).reshape(-1)
+        constant = self._constant(second if first == value else first)
+        if constant.size != max(constant.shape[-1:], default=1):
+            self.chain.refuse(f"an operator {name} by an array of shape {constant.shape}")
+        v = constant.reshape(-1)
         one, zero = np.ones(1), np.zeros(1)
         if name == "DIV" and not v.all():
             self.chain.refuse("divides by 0")
