@@ -128,7 +128,7 @@ TARGETS = (
         "784-8-8-1",
         (
             Printed(
-                "Kurian and Aysu 2025",
+                "Kurian and Aysu 2025, trained on MNIST",
                 True,
                 "layer 1 alone",
                 "2^16.1 §",
