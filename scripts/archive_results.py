@@ -46,7 +46,7 @@ def tables() -> Iterator[dict[str, Any]]:
 
 
 def _command(mark: str) -> str:
-    """Find what writes a table: the script of its name, one that names it, or of its first words."""
+    """Find what writes a table: a script of its name or its first words, or that names it."""
     words = mark.replace("-", "_")
     whole = [name for name in TABLES if name == mark]
     naming = [name for name, script in TABLES.items() if f'"{mark}"' in _source(script)]
