@@ -85,6 +85,18 @@ CAPTIONS = {
         ),
         "revelu bench peers",
     ),
+    "papers": (
+        "Printed figures of the field",
+        (
+            "What papers print of their attacks, in their own terms, below what revelu does on "
+            "the same network or the nearest one that was measured. *Widths told* says whether "
+            "an attack was given the architecture. *What is counted* is the stage that a figure "
+            "is of: signatures are the rows of a layer up to sign and scale. *Failed* networks "
+            "are counted. The publications in full, and what the table shows, are on the page "
+            "`benchmarks/pages/papers.md`."
+        ),
+        "revelu bench papers",
+    ),
 }
 
 

@@ -181,6 +181,19 @@ def node(kind, inputs, output, **attributes):
 RELU = node("Relu", "h", "r")
 # name: nodes, initializers, the network that they are
 READABLE = {
+    "as verification contests have it: the mean taken off, rows in a line": (
+        [
+            node("Sub", "x mean", "s"),
+            node("Reshape", "s shape", "f"),
+            node("MatMul", "f W", "m"),
+            node("Add", "m b", "h"),
+            RELU,
+            node("Gemm", "r A c", "y", transB=1),
+        ],
+        {"mean": np.array([[1.0, -2.0, 0.5]]), "shape": np.array([-1, 3])}
+        | {"W": W.T, "b": B, "A": A, "c": C},
+        Network([W, A], [B - W @ [1.0, -2.0, 0.5], C]),
+    ),
     "MatMul and Add": (
         [
             node("MatMul", "x W", "m"),

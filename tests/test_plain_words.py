@@ -91,3 +91,11 @@ def test_a_warning_that_a_page_quotes_is_what_the_tutorial_prints():
     quoted = re.findall(r"^> (.+)$", page, re.MULTILINE)
     assert quoted
     assert all(line in printed for line in quoted)
+
+
+@pytest.mark.parametrize("page", sorted(SHORT))
+def test_a_page_begins_with_what_it_gives_and_ends_with_a_next_step(page):
+    text = (DOCS / page).read_text(encoding="utf-8")
+    first = text.split("\n\n")[1]
+    assert re.match(r"This (page|guide) |In ten minutes you ", first), first
+    assert "`revelu " in text.rstrip().split("\n\n")[-1]

@@ -90,6 +90,7 @@ def test_no_difference_of_one_hidden_layer_exceeds_its_bound(seed, size, turned)
     # What a search has found is somewhere: to the digits of a difference of two sums.
     slack = [y * Fraction(1 + 1e-6) + Fraction(1e-14) for y in largest]
     assert all(Fraction(x) <= y for x, y in zip(bound.found.tolist(), slack, strict=True))
+    assert all(BOX[0] <= x <= BOX[1] for x in bound.where.tolist())
     at = differences(f, g, [Fraction(x) for x in bound.where.tolist()])
     assert abs(float(max(at)) - bound.largest_found) <= 1e-6 * bound.largest_found + 1e-14
 

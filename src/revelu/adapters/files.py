@@ -13,7 +13,6 @@ from revelu.adapters.state_dicts import open_state
 from revelu.adapters.torch_files import EXPORTED, open_torch_file
 from revelu.formats.arrays import check_is_file
 from revelu.formats.reading import is_read, suffixes
-from revelu.network import load
 
 _TORCH = (".pt", ".pth", EXPORTED)
 
@@ -49,10 +48,7 @@ def open_file(path: Path, dim_in: int | None, ports: Ports, *, trust: bool) -> A
     suffix = path.suffix.lower()
     if suffix == ".onnx":
         return OnnxTarget(path, dim_in, ports)
-    if suffix == ".npz":
-        ports.only("networks that revelu wrote")
-        return load(path)
-    if suffix == ".safetensors":
+    if suffix in {".npz", ".safetensors"}:
         return open_state(path, dim_in, ports)
     if suffix in _TORCH:
         return open_torch_file(path, dim_in, ports, trust=trust)

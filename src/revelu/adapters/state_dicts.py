@@ -9,8 +9,10 @@ import numpy as np
 
 from revelu.adapters.ports import Ports
 from revelu.errors import FormatError, InputError
-from revelu.formats import safetensors, torch_state
+from revelu.formats import npz, safetensors, torch_state
 from revelu.formats.arrays import check_is_file
+from revelu.formats.names import SCHEMA
+from revelu.formats.npz_lists import as_state
 from revelu.formats.state_chain import Chain, read_chain, shown
 from revelu.network import Network, load
 from revelu.oracle import agreed_dim_in
@@ -59,9 +61,14 @@ class StateTarget:
 
 
 def _read(path: Path) -> dict[str, np.ndarray]:
-    """The tensors of a ``.pt``, ``.pth`` or ``.safetensors`` file; nothing is run."""
+    """The tensors of a ``.pt``, ``.pth``, ``.safetensors`` or ``.npz`` file; nothing is run."""
     if path.suffix.lower() == ".safetensors":
         return safetensors.read_state(path)
+    if path.suffix.lower() == ".npz":
+        # Of revelu's own, and of what is no list, the reader of networks says what is wrong.
+        named = npz.read_archive(path)
+        found = None if "weights_0" in named else as_state(path, named)
+        return found or {"schema": np.array(SCHEMA)}
     return torch_state.read_state(path)
 
 

@@ -335,30 +335,28 @@ def _dot(radii: FloatArray, reach: FloatArray) -> FloatArray:
 
 
 def _search(
-    pair: Pair, X: FloatArray, lo: float, hi: float, most: int = 30
+    pair: Pair, X: FloatArray, lo: float, hi: float, most: int = 30, n_steps: int = 8
 ) -> tuple[FloatArray, FloatArray]:
-    """Climb from each input and for each output to the corner that its slope there points to."""
-    Y = pair.difference(X)
-    best = np.abs(Y)
-    found, where = best.max(axis=0), X[np.unravel_index(best.argmax(), best.shape)[0]]
-    for o in range(Y.shape[1]):
+    """Climb from each input, for each output, towards the corner that its slope points to."""
+    seen = [X]
+    steps = np.arange(1, n_steps + 1) / n_steps
+    for o in range(len(pair.layers[-1].D.mid)):
         for sign in (1.0, -1.0):
-            at, values = X.copy(), sign * Y[:, o]
+            at, values = X.copy(), sign * pair.difference(X)[:, o]
             for _ in range(most):
                 J = sign * pair.with_gradients(at)[1][:, o]
                 corner = np.where(J > 0, hi, np.where(J < 0, lo, at))
-                new = sign * pair.difference(corner)[:, o]
-                # A corner that is no better: half of the way may be.
-                half = 0.5 * (at + corner)
-                half_new = sign * pair.difference(half)[:, o]
-                corner = np.where((half_new > new)[:, None], half, corner)
-                new = np.maximum(new, half_new)
-                better = new > values
+                # The slope changes on the way, and the best place may be before the corner.
+                ways = at + steps[:, None, None] * (corner - at)
+                new = sign * pair.difference(ways.reshape(-1, X.shape[1]))[:, o]
+                new = new.reshape(n_steps, -1)
+                best, row = new.argmax(axis=0), np.arange(len(at))
+                better = new[best, row] > values
                 if not better.any():
                     break
-                at[better], values[better] = corner[better], new[better]
-            top = int(values.argmax())
-            if values[top] > found.max():
-                where = at[top]
-            found[o] = max(found[o], values[top])
-    return found, where
+                at[better] = ways[best, row][better]
+                values[better] = new[best, row][better]
+            seen.append(at)
+    points = np.vstack(seen).clip(lo, hi)
+    sizes = np.abs(pair.difference(points))
+    return sizes.max(axis=0, initial=0.0), points[int(sizes.max(axis=1).argmax())]

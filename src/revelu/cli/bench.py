@@ -29,7 +29,7 @@ TABLES = {
         *("two_layer", "limited_precision", "three_layer", "deep", "trained", "strangers"),
         *("domains", "worst_case", "separations"),
         *("labels", "spans", "samples", "lowest_layer", "special_layers", "rules", "sample_rivals"),
-        *("sample_theory", "streamed_samples", "served", "polish", "signs", "peers"),
+        *("sample_theory", "streamed_samples", "served", "polish", "signs", "peers", "papers"),
         *("many_targets", "deep_targets", "float32_targets", "gpu", "hostile_files", "audit"),
         *("audit_kinds", "targets", "structure", "float32_kernels", "verdicts", "shapes", "links"),
         *("links_kinds", "tables", "lost_models"),

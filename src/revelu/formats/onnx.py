@@ -4,10 +4,11 @@ What is written: ``input (N, d)`` to ``output (N, k)`` by Gemm and Relu; a skip 
 more Gemm from the last hidden layer's input, added to the output; what stands between the network
 and its target's answers, as the softmax of a classifier, follows where it is asked for.  In a
 frame, the input and the output have other names, shapes and types.
-What is read: the same, and chains of Gemm, MatMul, Add, Relu, Identity and Flatten as
+What is read: the same, and chains of Gemm, MatMul, Add, Sub, Relu, Identity, Reshape and Flatten as
 other tools write them.
 """
 
+import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -202,13 +203,14 @@ def load(path: Path) -> Arrays:
     with naming_damage(path, "graph"):
         for tensor in graph.initializer:
             constants[tensor.name] = numpy_helper.to_array(tensor, base_dir=folder)
-        inputs = [value.name for value in graph.input if value.name not in constants]
+        given = [value for value in graph.input if value.name not in constants]
+        inputs = [value.name for value in given]
         outputs = [value.name for value in graph.output if not is_of_labels(value.name, model)]
         if len(inputs) != 1 or len(outputs) != 1:
             raise FormatError(
                 f"{path}: {len(inputs)} inputs and {len(outputs)} outputs, not one each"
             )
-        reader = _Reader(path, constants, inputs[0])
+        reader = _Reader(path, constants, inputs[0], _row_size(given[0]))
         for node in graph.node:
             if is_of_labels(node.output[0], model):
                 continue
@@ -222,6 +224,12 @@ def load(path: Path) -> Arrays:
 def is_of_labels(name: str, model: Any) -> bool:
     """Whether a value of a file that revelu wrote is of the names of classes."""
     return bool(model.producer_name == _PRODUCER and is_label(name, model.graph))
+
+
+def _row_size(value: Any) -> int | None:
+    """Numbers of one row of a value, all axes but the first; None where that is not said."""
+    sizes = [axis.dim_value for axis in value.type.tensor_type.shape.dim[1:]]
+    return math.prod(sizes) if sizes and all(sizes) else None
 
 
 def certified_of(model: Any) -> bool | None:
@@ -320,8 +328,14 @@ class _Term:
 class _Reader:
     """Follows one value through the nodes of a graph, layer by layer."""
 
-    def __init__(self, path: Path, constants: dict[str, np.ndarray], start: str) -> None:
-        self.path, self.constants = path, constants
+    def __init__(
+        self,
+        path: Path,
+        constants: dict[str, np.ndarray],
+        start: str,
+        row_size: int | None = None,
+    ) -> None:
+        self.path, self.constants, self.row_size = path, constants, row_size
         self.readers: dict[str, Callable[[Any, dict[str, Any]], list[_Term]]] = {
             "Add": self._add,
             "Cast": self._cast,
@@ -332,7 +346,9 @@ class _Reader:
             "MatMul": self._matmul,
             "Mul": self._mul,
             "Relu": self._relu,
+            "Reshape": self._reshape,
             "Softmax": self._softmax,
+            "Sub": self._sub,
         }
         self.values: dict[str, list[_Term]] = {start: [_Term(0)]}
         self.layers: list[tuple[np.ndarray, np.ndarray]] = []
@@ -373,6 +389,8 @@ class _Reader:
         if not terms or [term.base for term in terms] != wanted[: len(terms)]:
             raise FormatError(f"{self.path}: its output is not that of a dense ReLU network")
         layers = [*self.layers, terms[0].layer(self.path)]
+        if self.row_size not in {None, layers[0][0].shape[1]}:
+            raise FormatError(f"{self.path}: its first layer does not read whole rows")
         skip = terms[1].layer(self.path) if len(terms) > 1 else None
         return Arrays([W for W, _ in layers], [b for _, b in layers], skip)
 
@@ -439,6 +457,22 @@ class _Reader:
         if n * n > MAX_PRODUCT:
             raise FormatError(f"{self.path}: {n:,} columns that are multiplied by themselves")
         return [term.times(np.diag(np.broadcast_to(s, (n,))), self.path)]
+
+    def _sub(self, node: Any, _: dict[str, Any]) -> list[_Term]:
+        """A constant taken off, such as the mean of inputs, which may have their shape."""
+        b = self._constant(node, node.input[1])
+        if b.size > 1 and b.shape[0] != 1:
+            raise FormatError(f"{self.path}: Sub takes off an array of shape {b.shape}")
+        return [self._one(node, node.input[0]).plus(-b.reshape(-1))]
+
+    def _reshape(self, node: Any, _: dict[str, Any]) -> list[_Term]:
+        """Rows in a line, as Flatten makes them."""
+        shape = self.constants.get(node.input[1])
+        sizes = [] if shape is None else [int(n) for n in shape.reshape(-1)]
+        are_rows = len(sizes) == 2 and sizes[0] in {-1, 0, 1} and sizes[1] in {-1, self.row_size}
+        if not are_rows or sizes == [-1, -1] or self.row_size is None or self.layers:
+            raise FormatError(f"{self.path}: Reshape must keep the rows")
+        return self._identity(node, {})
 
     def _relu(self, node: Any, _: dict[str, Any]) -> list[_Term]:
         term = self._one(node, node.input[0])
