@@ -140,8 +140,11 @@ def decision(found: Conclusion, rows: Sequence[AuditRow], n_outputs: int) -> str
     return f"{said}; {_unknown(found)}" if found.unknown else said
 
 
-def _unknown(found: Conclusion) -> str:
+def _unknown(found: Conclusion, most: int = 3) -> str:
+    """What is not known, by the names of ``most`` kinds of answers, or their number."""
     names = found.unknown
+    if len(names) > most:
+        return f"what {len(names)} kinds of answers give away is not known"
     return f"what {listed(names)} {verb(names)} away is not known"
 
 
