@@ -3,6 +3,7 @@
     python benchmarks/audit_kinds.py others --lines FILE    forests, neighbours, smooth models
     python benchmarks/audit_kinds.py served --lines FILE    pipelines, beside extract
     python benchmarks/audit_kinds.py deep --lines FILE      networks that no method recovers
+    python benchmarks/audit_kinds.py verdicts --lines FILE  audits, beside extract as they ask
     python benchmarks/audit_kinds.py ... --part 0/3         every third of them, from the first
     python benchmarks/audit_kinds.py others --write FILE    put FILE on its page
 
@@ -52,9 +53,13 @@ from revelu.network.layered import LayeredNetwork
 from revelu.network.layers import Convolution, Dense, Relu
 
 SEEDS = (61_000_001, 61_000_002, 61_000_003)
+SEEDS_OF_VERDICTS = (8_670_000, 8_670_001, 8_670_002)
 
 # Of an audit, and of an extraction beside it.
-SECONDS = {"others": 20.0, "served": 20.0, "deep": 20.0}
+SECONDS = {"others": 20.0, "served": 20.0, "deep": 20.0, "verdicts": 60.0}
+
+# Of the seconds of an audit of a served model, what the search for a network may take.
+OF_SEARCH = 0.75 * 0.7
 
 CLASSES = {"wine": load_wine, "iris": load_iris, "breast cancer": load_breast_cancer}
 NUMBERS = {"diabetes": load_diabetes, "linnerud": load_linnerud}
@@ -63,6 +68,7 @@ HEADS = {
     "others": "| model | data | seed | severity | looks like | agree | s |",
     "served": "| pipeline | seed | audit | extract | rows of weights | agree | s |",
     "deep": "| network | seed | severity | fidelity of the copy | queries | agree | s |",
+    "verdicts": "| target | seed | severity | extract | queries | agree | s |",
 }
 
 
@@ -190,6 +196,35 @@ def deep() -> Iterator[Target]:
         yield Target("-".join(map(str, widths)) + (", float32" if i % 2 else ""), "", answer, 12)
 
 
+def verdicts() -> Iterator[Target]:
+    """The forty: pipelines of five data sets, answering in eight ways."""
+    ways: dict[str, Callable[[Any], Any]] = {
+        "float64": lambda Y: Y,
+        "float32": lambda Y: np.asarray(Y, dtype=np.float32),
+        "6 decimals": lambda Y: np.round(Y, 6),
+        "5 decimals": lambda Y: np.round(Y, 5),
+        "4 decimals": lambda Y: np.round(Y, 4),
+    }
+    for data in [*CLASSES, "diabetes", "friedman"]:
+        X, y = _data(data)
+        is_class = data in CLASSES
+        y = y if is_class else (y - y.mean()) / y.std()
+
+        def answer(widths: tuple[int, ...], X: Any = X, y: Any = y, by: bool = is_class) -> Any:
+            make = MLPClassifier if by else MLPRegressor
+            model = make(hidden_layer_sizes=widths, max_iter=500, random_state=0)
+            fitted = make_pipeline(StandardScaler(), model).fit(X, y)
+            return fitted.predict_proba if by else fitted.predict
+
+        one, two = answer((10,)), answer((6, 4))
+        of_two = answer((10,), y=np.asarray(y == y[0] if is_class else y > 0), by=True)
+        asked = {name: lambda Z, a=one, how=how: how(a(Z)) for name, how in ways.items()}
+        asked |= {"two layers": two, "two layers, float32": lambda Z, a=two: np.float32(a(Z))}
+        asked["sigmoid"] = lambda Z, a=of_two: a(Z)[:, 1]
+        for name, ask in asked.items():
+            yield Target(f"{data}, {name}", data, ask, X.shape[1], X)
+
+
 def _audited(target: Target, seed: int, seconds: float) -> tuple[Any, float]:
     domain = None if target.like is None else revelu.Domain.like(target.like)
     began = time.monotonic()
@@ -243,6 +278,25 @@ def of_deep(target: Target, seed: int) -> str:
     return _line(target.name, seed, found.severity, shown, queries, _yes(ok), took)
 
 
+def of_verdicts(target: Target, seed: int) -> str:
+    """Whether the audit's first row is certified where an extraction is, of as good a network."""
+    found, took = _audited(target, seed, SECONDS["verdicts"])
+    first = found.rows[0]
+    alone = revelu.extract(
+        target.ask,
+        dim_in=target.dim_in,
+        domain=revelu.Domain.like(target.like),
+        seed=seed,
+        max_seconds=OF_SEARCH * SECONDS["verdicts"],
+        remote=True,
+    )
+    certified = alone.status is revelu.Status.RECOVERED
+    ok = certified == (first.certified and first.recovered in {"weights", "function"})
+    ok &= found.severity != "low"
+    queries = "-" if first.queries is None else f"{first.queries:,}"
+    return _line(target.name, seed, found.severity, alone.status.value, queries, _yes(ok), took)
+
+
 def _line(*cells: Any) -> str:
     shown = (f"{cell:.1f}" if isinstance(cell, float) else f"{cell}" for cell in cells)
     return f"| {' | '.join(shown)} |"
@@ -252,7 +306,12 @@ def _yes(ok: bool) -> str:
     return "yes" if ok else "NO"
 
 
-TABLES = {"others": (others, of_others), "served": (served, of_served), "deep": (deep, of_deep)}
+TABLES = {
+    "others": (others, of_others),
+    "served": (served, of_served),
+    "deep": (deep, of_deep),
+    "verdicts": (verdicts, of_verdicts),
+}
 
 
 def main() -> None:
@@ -266,6 +325,7 @@ def main() -> None:
     warnings.simplefilter("ignore", ConvergenceWarning)
     make, judged = TABLES[options.table]
     seeds = SEEDS[:1] if options.table == "deep" else SEEDS
+    seeds = SEEDS_OF_VERDICTS if options.table == "verdicts" else seeds
     if options.write:
         lines = sorted(set(options.write.read_text(encoding="utf-8").splitlines()))
         agree = sum("| yes |" in line for line in lines)

@@ -186,6 +186,19 @@ def test_a_row_that_was_cut_is_no_defence_and_spoils_no_other(found):
     assert concluded([first, cut], 3).kind == "inconclusive"
 
 
+def test_a_defence_that_leaves_a_copy_is_none():
+    first, held = made("none", "weights"), made("noise 1e-2", "nothing")
+    # Whether its attack was cut or not: nearly the function is all there is to give away.
+    near = made("4 digits", "nothing", cut=True, fidelity=0.946)
+    found = concluded([first, near], 3)
+    assert (found.kind, found.unknown) == ("none helps", ())
+    assert concluded([first, near, held], 3).best == held
+    partly = replace(near, fidelity=0.7, cut=False)
+    found = concluded([first, partly], 3)
+    assert (found.kind, found.best) == ("helps", partly)
+    assert "a copy that explains 70.0%" in decision(found, [first, partly], 3)
+
+
 def test_rows_that_were_not_begun_are_named():
     rows = [made("none", "weights"), made("float32", "weights")]
     found = concluded(rows, 3, ["2 digits"])

@@ -42,6 +42,20 @@ def test_summary_has_a_line_a_row_and_ends_in_advice(invoke):
         assert heading in result.stdout
 
 
+def test_where_a_target_is_asked_is_said_as_to_extract(invoke):
+    boxed = one_object(invoke("truth.npz", "--box", -1, 1, "--budget", 7_000, "--json").stdout)
+    assert boxed["domain"].startswith("uniform in [-1, 1]")
+    assert boxed["rows"][0]["recovered"] == "weights"
+    rows = {row["defence"]: row for row in boxed["rows"]}
+    # Labels are asked for everywhere, which a box forbids.
+    assert "may not leave the box" in rows["labels"]["not_tried"][0]
+    assert rows["labels"]["queries"] is None
+    labelled = one_object(invoke("truth.npz", "--labels", "--budget", 3_000, "--json").stdout)
+    assert labelled["facts"]["answers"].startswith("labels: ")
+    both = invoke("truth.npz", "--labels", "--box", -1, 1)
+    assert both.exit_code == ExitCode.USAGE
+
+
 @pytest.mark.parametrize("budget", [50, 1_500])
 def test_a_spent_budget_is_its_own_exit_code(invoke, budget):
     result = invoke("truth.npz", "--budget", budget, "--json")

@@ -9,6 +9,8 @@ from revelu.tasks.audit.conclusion import (
     Conclusion,
     cheapest,
     concluded,
+    given,
+    is_known,
     is_one,
     level,
     listed,
@@ -81,7 +83,7 @@ def _of_numbers(
         share = f"{best.labels_kept:.1%} of classes" if n_outputs > 1 else f"shift {best.shift:.1g}"
         return (
             f"of the answers that {kept} on {data}, {name_of(best)} ({share}) give away the least: "
-            f"{WORDS[best.recovered]}{mark(best)}{rest}"
+            f"{given(best)}{mark(best)}{rest}"
         )
     if rows[0].finding is not None and rows[0].finding.classes:
         return (
@@ -162,7 +164,7 @@ def saturation(rows: Sequence[AuditRow], where: str, *, is_given: bool) -> str:
 def _what_all_give(rows: Sequence[AuditRow], n_outputs: int, kept: str) -> str:
     """What numbers give away behind each defence, where none helps; and what labels leave."""
     usable = [row for row in rows if serves(row, n_outputs)]
-    kinds = dict.fromkeys(WORDS[row.recovered] for row in usable)
+    kinds = dict.fromkeys(given(row) for row in usable if is_known(row))
     text = f"all that {kept} give away {' or '.join(kinds)}"
     # What is given away behind these may be less, and no one is served by that.
     rest = [row for row in rows[1:] if row not in usable and row.defence not in WITHHELD]
@@ -181,19 +183,19 @@ def _of_labels(row: AuditRow, first: AuditRow) -> str:
 
     They are advised after an attack that came to its end, and found less, alone.
     """
-    given = f"{WORDS[row.recovered]}{mark(row)}"
+    found = f"{WORDS[row.recovered]}{mark(row)}"
     if not row.is_judged:
-        least = "" if row.recovered == "nothing" else f"they give away {given}, and "
+        least = "" if row.recovered == "nothing" else f"they give away {found}, and "
         what = "whether they give away more" if least else "what they give away"
         return f"labels alone are not advised: {least}{what} is not known"
     cost = "" if row.queries is None else f" for {row.queries:,} queries"
     if first.is_judged and level(row) >= level(first) > 0:
         before = "" if first.queries is None else f", where numbers do for {first.queries:,}"
-        return f"labels alone are no defence: they give away {given}{cost}{before}"
+        return f"labels alone are no defence: they give away {found}{cost}{before}"
     text = "where the class is all that callers need, answer labels: they give away "
     searches = f"{row.tries} searches" if row.tries > 1 else "a search"
     untried = f"; not tried: {'; '.join(row.not_tried)}" if row.not_tried else ""
-    return f"{text}{given}{cost}, and {searches} for the network found none{untried}"
+    return f"{text}{found}{cost}, and {searches} for the network found none{untried}"
 
 
 def _limit(rows: Sequence[AuditRow]) -> str:

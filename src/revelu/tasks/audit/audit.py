@@ -164,6 +164,9 @@ class _Audit:
         Whether answers are taken for labels, as an extraction is told.
     seconds : float
         Of computing, where the oracle has no limit of its own.
+    reserve : float
+        Part of the seconds that a user allows which no attack is given: a step of a fit that has
+        begun goes on beyond the end of its time, by a tenth of a minute where two share a core.
     seconds_of_small, small : float, int
         The same, once a network of one hidden layer of so many neurons at most is known: an owner
         waits a minute for it, and what its other rows do not show in that is little more.
@@ -201,6 +204,7 @@ class _Audit:
     source: str = "given"
     labels: bool = False
     seconds: float = 480.0
+    reserve: float = 0.1
     seconds_of_small: float = 60.0
     small: int = 100
     first_share: float = 0.5
@@ -219,7 +223,8 @@ class _Audit:
         self.served = self.oracle.is_remote
         self.clock = time.process_time
         if self.oracle.max_seconds is not None:
-            self.seconds, self.clock = self.oracle.max_seconds, time.monotonic
+            self.clock = time.monotonic
+            self.seconds = (1.0 - self.reserve) * self.oracle.max_seconds
         self.started, self.began = self.clock(), time.monotonic()
         self.seeds = random_seeds("audi", self.seed).spawn(3)
         # By the place of their defence among all, in the order in which they were judged.
@@ -540,7 +545,12 @@ class _Audit:
             done = told_by_coarser(done, self.all, judge, self.makes)
         rows = [opened(row) for _, row in sorted(done.items())]
         missing = [defence for i, defence in enumerate(self.all) if i not in done]
-        spent = Spent(self.seconds, time.monotonic() - self.began, self.took, self.longer)
+        spent = Spent(
+            self.oracle.max_seconds or self.seconds,
+            time.monotonic() - self.began,
+            self.took,
+            self.longer,
+        )
         noted = [] if self.oracle.journal is None else self.oracle.journal.notes()
         said = (*self.warnings, *noted)
         found = SeenInAudit(judge, rows, missing, self.makes, said, self.kind, self.is_noise)

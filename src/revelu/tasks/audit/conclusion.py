@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from revelu.severity import severity_of_copy
+from revelu.severity import SEVERITY, severity_of_copy
 from revelu.tasks.audit.rows import NETWORK, AuditRow
 
 WORDS = {
@@ -70,11 +70,11 @@ def concluded(rows: Sequence[AuditRow], n_outputs: int, missing: Sequence[str] =
     if first.is_judged and first.recovered == "nothing":
         return Conclusion("nothing given")
     others = [row for row in usable if row is not first]
-    names = [name_of(row) for row in others if not row.is_judged]
+    names = [name_of(row) for row in others if not is_known(row)]
     unknown = (*names, *(name for name in missing if name not in WITHHELD))
     if not first.is_judged:
         return Conclusion("inconclusive", unknown=(name_of(first), *unknown))
-    tried = [row for row in others if row.is_judged]
+    tried = [row for row in others if is_known(row)]
     if unknown and not tried:
         return Conclusion("inconclusive", unknown=unknown)
     if not usable:
@@ -87,8 +87,26 @@ def concluded(rows: Sequence[AuditRow], n_outputs: int, missing: Sequence[str] =
 
 
 def level(row: AuditRow) -> int:
-    """How much a row gives away; weights and a copy of the function count as one."""
-    return ("nothing", "span").index(row.recovered) if row.recovered not in NETWORK else 2
+    """How much a row gives away; weights and a copy that is nearly the function count as one.
+
+    A copy that explains less, and still more than it lacks, counts as the span does.
+    """
+    of_copy = severity_of_copy(row.fidelity)
+    if row.recovered in NETWORK or of_copy == SEVERITY["function"]:
+        return 2
+    return 1 if row.recovered == "span" or of_copy else 0
+
+
+def is_known(row: AuditRow) -> bool:
+    """Whether a row says how much is given away, or that there is no more to give away."""
+    return row.is_judged or level(row) == 2
+
+
+def given(row: AuditRow) -> str:
+    """What a row gives away, in words that follow "away"."""
+    if row.recovered not in NETWORK and severity_of_copy(row.fidelity):
+        return f"a copy that explains {row.fidelity:.1%}"
+    return WORDS[row.recovered]
 
 
 def serves(row: AuditRow, n_outputs: int, *, kept: float = 0.999, shift: float = 0.01) -> bool:
@@ -129,9 +147,8 @@ def decision(found: Conclusion, rows: Sequence[AuditRow], n_outputs: int) -> str
     if (least := cheapest(rows)) is not None:
         besides.append(f"limits below {least.queries:,} queries")
     if found.best is not None:
-        name, given = found.best.defence, WORDS[found.best.recovered]
-        one = is_one([name])
-        said = f"{name} {'helps: it gives' if one else 'help: they give'} away {given}"
+        name, one = found.best.defence, is_one([found.best.defence])
+        said = f"{name} {'helps: it gives' if one else 'help: they give'} away {given(found.best)}"
         said += f"; so do {listed(besides)}" if besides else ""
     else:
         of = "of numbers " if is_less and n_outputs > 1 else ""
@@ -140,8 +157,14 @@ def decision(found: Conclusion, rows: Sequence[AuditRow], n_outputs: int) -> str
     return f"{said}; {_unknown(found)}" if found.unknown else said
 
 
-def _unknown(found: Conclusion) -> str:
+def _unknown(found: Conclusion, most: int = 3) -> str:
+    """What is not known, by the names of ``most`` kinds of answers, or their number."""
     names = found.unknown
+    if names[0] == "the answers as they are":
+        # Nothing is concluded of the others before that is known.
+        names = names[:1]
+    if len(names) > most:
+        return f"what {len(names)} kinds of answers give away is not known"
     return f"what {listed(names)} {verb(names)} away is not known"
 
 
@@ -161,7 +184,7 @@ def so_far(found: Conclusion, rows: Sequence[AuditRow], run_again: str = "") -> 
     if found.kind != "inconclusive" or not rows or rows[0].recovered == "nothing":
         return ""
     first, *others = rows
-    what = "every weight" if first.recovered == "weights" else WORDS[first.recovered]
+    what = "every weight" if first.recovered == "weights" else given(first)
     least = "" if first.is_judged else " at least"
     parts = [f"the answers as they are give away {what}{least}{mark(first)}"]
     # What gives away as much helps no one, whether its answers still serve or not.
