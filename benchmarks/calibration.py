@@ -187,8 +187,8 @@ def _of_kinks(
     ]
     jumps = (slopes[0] + slopes[1]) / noise.unit
     off = np.linalg.norm(seen.jumps - jumps, axis=1)
-    z["place"].append((seen.tau / seen.tau_error)[told])
-    z["jump"].append((off / (seen.error * np.linalg.norm(seen.jumps, axis=1)))[told])
+    z["place"].append(seen.tau[told] / seen.tau_error[told])
+    z["jump"].append(off[told] / (seen.error * np.linalg.norm(seen.jumps, axis=1))[told])
 
 
 def _room(truth: Network, x: FloatArray, m: FloatArray, far: float = 1.0) -> float:

@@ -200,10 +200,15 @@ class WeightErrors:
         return found
 
     def _errors(self, values: FloatArray, fitted: FloatArray, moves: FloatArray) -> FloatArray:
-        """Standard errors of the fit, its last step, the distance from it, and half an ulp."""
+        """Standard errors of the fit, its last step, the distance from it, and of rounding.
+
+        A number is rounded with others that are as large as a typical one: by one unit each way.
+        """
         errors = self.scale * self.information.errors(moves[..., :-1])
         errors = np.hypot(errors, np.hypot(moves[..., -1], values - fitted))
-        return np.asarray(np.hypot(errors, np.spacing(np.abs(values)) / np.sqrt(12.0)))
+        typical = float(np.sqrt(np.mean(values**2))) if values.size else 0.0
+        rounding = np.finfo(np.float64).eps * np.hypot(values, typical) / np.sqrt(3.0)
+        return np.asarray(np.hypot(errors, rounding))
 
 
 def _by_layer(network: Network) -> list[Layer]:
