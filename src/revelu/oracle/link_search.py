@@ -160,8 +160,7 @@ class LinkSearch:
             X = np.clip(X, lo, hi)
         if not oracle.affords(n * self.n_points):
             return None
-        with oracle.phase("recover"):
-            return oracle(X.reshape(-1, oracle.dim_in)).reshape(n, self.n_points, -1)
+        return oracle(X.reshape(-1, oracle.dim_in)).reshape(n, self.n_points, -1)
 
     def _chosen(
         self, links: Sequence[Link], asked: Sequence[FloatArray], numbers: Numbers
