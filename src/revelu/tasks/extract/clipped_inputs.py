@@ -74,7 +74,7 @@ class ClippedInputs:
         At ``n`` steps inside the answers are off by ``n`` slopes: the difference of twice the first
         and the second is the answer at the end, which errs by less than three of theirs.
         """
-        step = self.beside * max(abs(end), self.beside) * (-1.0 if end > 0.0 else 1.0)
+        step = -np.sign(x[j]) * self.beside * max(abs(end), self.beside)
         X = np.repeat(x[None], 3, axis=0)
         X[1:, j] = end + step * np.array([1.0, 2.0])
         Y = oracle(X)
