@@ -114,6 +114,46 @@ def test_inputs_that_are_clipped_are_seen_and_said(ends):
     assert found.ledger.n_recovery < 80 * truth.n_parameters
 
 
+def in_float32(network):
+    """The network as it is computed in float32, its products by NumPy."""
+    weights, biases = ([a.astype(np.float32) for a in b] for b in (network.weights, network.biases))
+
+    def answer(X):
+        H = np.maximum(X.astype(np.float32) @ weights[0].T + biases[0], np.float32(0.0))
+        return H @ weights[1].T + biases[1]
+
+    return answer
+
+
+def test_clips_come_back_from_float32_answers():
+    truth = zoo.random_network([6, 8, 1], seed=3)
+    single = in_float32(truth)
+    X = np.random.default_rng(0).standard_normal((5000, 6))
+    cap = np.float32(np.quantile(truth(X), 0.95))
+    targets = {
+        "the inputs are clipped to [-2, 2]": lambda X: single(np.clip(X, -2.0, 2.0)),
+        "the answers are clipped": lambda X: np.minimum(single(X), cap),
+    }
+    for said, target in targets.items():
+        found = revelu.extract(target, dim_in=6, seed=1)
+        assert found.status is Status.RECOVERED, found.evidence
+        assert any(said in sentence for sentence in found.evidence)
+        assert np.abs(found.network(X) - target(X)).max() < 1e-5 * truth(X).std()
+        assert found.ledger.n_recovery < 200 * truth.n_parameters
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("end", [0.3, 2.0, 2.5])
+def test_ends_of_inputs_are_told_to_their_last_digit(dtype, end):
+    network = zoo.random_network([6, 8, 1], seed=4)
+    inner = network if dtype == np.float64 else in_float32(network)
+    oracle = Oracle(lambda X: inner(np.clip(X, -end, end)), 6)
+    noise = measure_noise(oracle, 1)
+    before = oracle.n_queries
+    assert ClippedInputs().find(oracle, noise, np.random.default_rng(1)) == (-end, end)
+    assert oracle.n_queries - before < 200
+
+
 @pytest.mark.parametrize("n_layers", [0, 1, 2])
 def test_clipped_inputs_are_a_layer_of_the_network(n_layers):
     rng = np.random.default_rng(3)

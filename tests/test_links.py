@@ -186,11 +186,11 @@ def test_the_answers_of_a_share_show_that_it_is_1_less_another():
         assert difference == SMALLEST_DIFFERENCE
 
 
-@pytest.mark.parametrize("falling", [False, True])
-@pytest.mark.parametrize("link", HEADS, ids=str)
+@pytest.mark.parametrize(
+    ("link", "falling"),
+    [(link, falling) for link in HEADS for falling in {False, link.name == "logit"}],
+)
 def test_each_float32_answer_behind_a_head_has_its_own_error(link, falling):
-    if falling and link.name != "logit":
-        pytest.skip("only a share has another one beside it")
     network = zoo.random_network([10, 16, 3], seed=7_600_050)
     target = behind(link, single(network))
     oracle = Oracle((lambda X: np.float32(link.scale) - target(X)) if falling else target, 10)
@@ -376,3 +376,23 @@ def test_a_single_probability_says_one_of_two_classes():
     plain = Reference(X, logits)
     assert plain.middle is None
     assert defences(1.0, 1, 0, probabilities=False)[-1].leaves == "numbers"
+
+
+@pytest.mark.parametrize("step", ["Sigmoid", "Tanh", "Exp", "LogSoftmax"])
+def test_files_that_end_in_a_head_are_read_and_compared(tmp_path, step):
+    network = zoo.random_network([4, 5, 3], seed=3)
+    network.save(tmp_path / "network.onnx", "float64")
+    model = onnx.load(tmp_path / "network.onnx")
+    last = model.graph.output[0].name
+    model.graph.node.append(onnx.helper.make_node(step, [last], ["answer"]))
+    model.graph.output[0].name, model.producer_name = "answer", "another"
+    onnx.save(model, tmp_path / "head.onnx")
+    found = revelu.load(tmp_path / "head.onnx")
+    X = np.random.default_rng(0).standard_normal((10, 4))
+    np.testing.assert_array_equal(found(X), network(X))
+    # Nothing that computes may follow.
+    model.graph.node.append(onnx.helper.make_node("Relu", ["answer"], ["more"]))
+    model.graph.output[0].name = "more"
+    onnx.save(model, tmp_path / "more.onnx")
+    with pytest.raises(InputError, match="cannot read a node of type Relu here"):
+        revelu.load(tmp_path / "more.onnx")

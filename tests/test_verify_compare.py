@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 import revelu
 from revelu.cli.app import app
 from revelu.network import from_log_ratios, to_log_ratios, zoo
-from revelu.oracle import softmax
+from revelu.oracle import Oracle, softmax
 from revelu.recovery import Status
 
 TRUTH = zoo.random_network([5, 4, 2], seed=1)
@@ -263,3 +263,16 @@ def test_compare_names_the_neurons_without_a_partner(files, tmp_path):
     said = json.loads(invoke("compare", path, files["truth"], "--json").stdout)
     assert said["max_relative_error"] is None
     assert said["unmatched"] == ["truth: weights[0][0]"]
+
+
+def test_nothing_of_a_verification_is_booked_as_recovery():
+    truth = zoo.random_network([5, 4, 1], seed=1)
+
+    def answers(X):
+        return (1.0 / (1.0 + np.exp(-truth(X)))).astype(np.float32)
+
+    # Elsewhere, it is asked in the end whether it is still the same; a link is looked for.
+    for target in (truth, answers):
+        found = revelu.verify(truth, Oracle(target, 5, is_remote=True))
+        assert found.status is Status.RECOVERED
+        assert found.ledger.by_phase["recover"] == 0

@@ -248,3 +248,11 @@ def test_others_are_drawn_as_before():
     assert held.held == {"1": 3.0}
     Z = rng.standard_normal((5, 3))
     np.testing.assert_allclose(held.to_coordinates(held.to_target(Z)), Z, atol=1e-10)
+
+
+def test_a_box_without_a_whole_number_is_named():
+    with running(WholeServer()) as server:
+        given = ["extract", server.url, "--request", ROWS, "--dim-in", 5]
+        done = run(*given, "--box", "0.2", "0.8")
+    assert done.exit_code == 4
+    assert "no whole number lies between 0.2 and 0.8" in done.stderr

@@ -19,7 +19,7 @@ from revelu.errors import FormatError
 from revelu.formats.arrays import Arrays, check_is_file, naming_damage, replace_file
 from revelu.formats.onnx_frame import Frame
 from revelu.formats.onnx_kept import Kept, is_label
-from revelu.numerics.links import Link
+from revelu.numerics.links import FORMS, Link
 
 __all__ = ["Frame", "data_files", "dump", "load", "read_model"]
 
@@ -29,6 +29,7 @@ OPSET = 17
 
 _PRODUCER = "revelu"
 _HEAD = "head_"
+_HEADS = sorted({form.steps[0] for form in FORMS.values() if len(form.steps) == 1})
 
 # What of the metadata says whether fresh queries have vouched for a network, and in words.
 _MARK = "certified"
@@ -186,7 +187,7 @@ def _layers(arrays: Arrays, dtype: np.dtype) -> tuple[list[Any], list[Any], str]
 
 
 def load(path: Path) -> Arrays:
-    """Read a graph; a final softmax, or what undoes a link, is left off.
+    """Read a graph; what it ends in is left off, be it a softmax, a sigmoid or another head.
 
     Raises
     ------
@@ -347,12 +348,12 @@ class _Reader:
             "Mul": self._mul,
             "Relu": self._relu,
             "Reshape": self._reshape,
-            "Softmax": self._softmax,
             "Sub": self._sub,
+            **dict.fromkeys(_HEADS, self._head),
         }
         self.values: dict[str, list[_Term]] = {start: [_Term(0)]}
         self.layers: list[tuple[np.ndarray, np.ndarray]] = []
-        self.after_softmax = False
+        self.after_head = False
 
     def read(self, node: Any) -> None:
         """Add the value that a node computes."""
@@ -371,7 +372,7 @@ class _Reader:
         if (
             read is None
             or node.domain not in {"", "ai.onnx"}
-            or (self.after_softmax and node.op_type not in {"Cast", "Identity"})
+            or (self.after_head and node.op_type not in {"Cast", "Identity"})
         ):
             raise FormatError(f"{self.path}: cannot read a node of type {node.op_type} here")
         self.values[node.output[0]] = read(node, attributes)
@@ -503,9 +504,9 @@ class _Reader:
             raise FormatError(f"{self.path}: Flatten must keep the first axis")
         return self._identity(node, {})
 
-    def _softmax(self, node: Any, attributes: dict[str, Any]) -> list[_Term]:
+    def _head(self, node: Any, attributes: dict[str, Any]) -> list[_Term]:
         """Leave it off; nothing but an Identity may follow."""
         if attributes.get("axis", 1) not in {1, -1}:
-            raise FormatError(f"{self.path}: Softmax must be over the outputs of a row")
-        self.after_softmax = True
+            raise FormatError(f"{self.path}: {node.op_type} must be over the outputs of a row")
+        self.after_head = True
         return self.values.get(node.input[0], [])

@@ -135,10 +135,10 @@ class LinkSearch:
         straight = ratio < self.beyond
         # Rows on which answers stay the same, as where all neurons are off, say nothing of it.
         moved = (np.ptp(rows, axis=1) > 0.0).any(axis=1)
-        is_straight = straight.any(axis=0)[moved]
+        is_straight = np.any(straight[:, moved], axis=0)
         if len(is_straight) and is_straight.mean() < 0.5:
             return 1.0 / self.factor
-        told = is_straight & (ratio >= self.beyond).any(axis=0)[moved]
+        told = is_straight & np.any(ratio[:, moved] >= self.beyond, axis=0)
         return 1.0 if len(told) and told.mean() >= 0.25 else self.factor
 
     def _share(self, Y: FloatArray, numbers: Numbers) -> float:
@@ -160,8 +160,7 @@ class LinkSearch:
             X = np.clip(X, lo, hi)
         if not oracle.affords(n * self.n_points):
             return None
-        with oracle.phase("recover"):
-            return oracle(X.reshape(-1, oracle.dim_in)).reshape(n, self.n_points, -1)
+        return oracle(X.reshape(-1, oracle.dim_in)).reshape(n, self.n_points, -1)
 
     def _chosen(
         self, links: Sequence[Link], asked: Sequence[FloatArray], numbers: Numbers

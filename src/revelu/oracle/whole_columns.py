@@ -38,9 +38,21 @@ def in_whole_numbers(oracle: Oracle, ask: Callable[[], R]) -> R:
     try:
         return ask()
     except WholeNumbersError as error:
-        if not oracle.writes_whole or not hold_whole(oracle, np.asarray(error.asked)[0]):
+        if not oracle.writes_whole:
             raise
+        if not hold_whole(oracle, np.asarray(error.asked)[0]):
+            raise WholeNumbersError(f"{error}{_none_between(oracle)}") from None
     return ask()
+
+
+def _none_between(oracle: Oracle) -> str:
+    """Say that no column can be held, where no whole number lies where the target is asked."""
+    domain = _domain_of(oracle)
+    low, high = domain.bounds or (-np.inf, np.inf)
+    at = _whole_values(domain)
+    if not ((at < low) | (at > high)).any():
+        return ""
+    return f"; no whole number lies between {np.min(low):g} and {np.max(high):g}: give others"
 
 
 def hold_whole(oracle: Oracle, refused: FloatArray) -> bool:

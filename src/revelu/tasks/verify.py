@@ -101,7 +101,8 @@ def verify(
     rows = given_rows(inputs, oracle)
     job = CertifyingJob(oracle, seed, progress, "verify", "verify", checks, rows)
     try:
-        return job.finished(_verified(job, network))
+        with oracle.phase("verify"):
+            return job.finished(_verified(job, network))
     finally:
         oracle.listener = None
 

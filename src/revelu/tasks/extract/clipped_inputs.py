@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from revelu.errors import LimitReachedError, TargetError
+from revelu.numerics.confidence import SIGMAS
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.recovery import Status
 from revelu.tasks.extract.attempt import Attempt
@@ -65,6 +66,25 @@ class ClippedInputs:
         size = self.sigmas * np.maximum(noise.errors, noise.rounding(Y))
         return np.asarray((np.abs(Y - other) <= size).all(axis=1))
 
+    def _exactly(
+        self, oracle: Oracle, noise: NoiseFloor, x: FloatArray, j: int, end: float
+    ) -> float:
+        """An end that is known roughly, from where the line of two answers inside meets it.
+
+        At ``n`` steps inside the answers are off by ``n`` slopes: the difference of twice the first
+        and the second is the answer at the end, which errs by less than three of theirs.
+        """
+        step = -np.sign(x[j]) * self.beside * max(abs(end), self.beside)
+        X = np.repeat(x[None], 3, axis=0)
+        X[1:, j] = end + step * np.array([1.0, 2.0])
+        Y = oracle(X)
+        slopes, off = (Y[2] - Y[1]) / step, 2.0 * Y[1] - Y[2] - Y[0]
+        sigma = np.maximum(noise.errors, noise.rounding(Y).max(axis=0))
+        k = int(np.argmax(np.abs(slopes) / np.where(sigma > 0.0, sigma, np.inf)))
+        if slopes[k] == 0.0:
+            return end
+        return shortest_decimal(end - off[k] / slopes[k], 3.0 * SIGMAS * sigma[k] / abs(slopes[k]))
+
     def _end(
         self, oracle: Oracle, noise: NoiseFloor, signs: FloatArray, near: FloatArray, side: float
     ) -> float | None:
@@ -81,8 +101,7 @@ class ClippedInputs:
             x[j] = side * middle
             same = self._same(oracle(x[None]), near[[rows[j]]], noise)[0]
             inner, outer = (inner, middle) if same else (middle, outer)
-        # What is nearer to the end than this does not change an answer beyond its errors.
-        outer = round(outer, 12)
+        outer = self._exactly(oracle, noise, self.near * signs[rows[j]], j, side * outer) * side
         beside = self.beside * max(abs(outer), self.beside)
         X = np.repeat(self.near * signs[rows], 2, axis=0)
         places = np.repeat(np.arange(oracle.dim_in), 2)
@@ -95,6 +114,12 @@ class ClippedInputs:
         if not same[has_side, 0].all() or told.sum() < has_side.sum() / 2.0:
             return None
         return side * outer
+
+
+def shortest_decimal(value: float, error: float) -> float:
+    """The number of the fewest decimals within an error of another: ends are mostly such."""
+    rounded = (round(value, places) for places in range(16))
+    return next((short for short in rounded if abs(short - value) <= error), value)
 
 
 def may_be_clipped(job: CertifyingJob, noise: NoiseFloor, tried: Attempt) -> bool:
