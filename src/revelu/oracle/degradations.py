@@ -20,8 +20,8 @@ from revelu.network import Network
 from revelu.numerics.links import Link
 from revelu.oracle.arguments import whole_number
 from revelu.oracle.checks import as_columns
+from revelu.oracle.grid import nearest_float32
 from revelu.oracle.log_ratios import are_probabilities, softmax
-from revelu.oracle.numbers import nearest_float32
 from revelu.oracle.oracle import Ask
 from revelu.types import FloatArray
 

@@ -68,7 +68,8 @@ class Grid:
             step = self._own_spacing(Y)
             nearest = np.rint(Y / step)
             # A step that is known from such numbers is as precise as the largest of them.
-            return np.asarray(np.abs(Y - step * nearest) <= 4.0 * _spacing(Y, single=self.single))
+            near = np.abs(Y - step * nearest) <= 4.0 * _spacing(Y, single=self.single)
+            return np.asarray(near & (nearest_float32(Y) == Y) if self.single else near)
         if self.base == 2:
             mantissas = np.ldexp(np.frexp(Y)[0], self.digits or 0)
             return np.asarray(mantissas == np.rint(mantissas))
@@ -135,9 +136,10 @@ def read_grid(
         if places >= 1 and n_lacking >= min_lacking:
             return _coarsest(values, places, single=single)
         return Grid(10, digits=digits)
+    step = read_step(values, single=single)
+    # On a grid the smaller numbers have fewer digits; half-precision numbers keep theirs.
     binary = (Grid(2, digits=digits) for digits in half_precision)
-    half = next((grid for grid in binary if grid.holds(values).all()), None)
-    return half or read_step(values, single=single)
+    return step or next((grid for grid in binary if grid.holds(values).all()), None)
 
 
 def read_step(
@@ -172,11 +174,11 @@ def read_step(
         if is_proved(10.0**-places, 4.0) and _are_decimals(values, f".{places}f").all():
             floats = not single and bool(_are_decimals(larger, f".{places - 1}f").all())
             return None if floats else _coarsest(values, places, single=single)
-    typical = float(np.median(spacing))
-    step = _binary_step(values)
+    step, typical = _binary_step(values), float(np.median(spacing))
     if not (is_proved(step, 1.0) and step >= wide * typical and step == _binary_step(larger)):
-        step = _common_step(values, spacing)
-        if not step or not is_proved(step, 4.0):
+        binary, step = step, _common_step(values, spacing)
+        # Powers of two that are no grid's are multiples of their smallest, too.
+        if not step or not is_proved(step, 4.0) or abs(step - binary) < 0.5 * binary:
             return None
     return _of_step(step, single=single and bool(spacing.max() > 0.1 * step))
 
@@ -233,16 +235,22 @@ def _common_step(values: FloatArray, spacing: FloatArray, told: float = 1e3) -> 
     return step if bool((off <= 4.0 * spacing).all()) else 0.0
 
 
+def nearest_float32(Y: FloatArray) -> FloatArray:
+    """Return the float32 numbers nearest to ``Y``; infinity beyond their range."""
+    with np.errstate(over="ignore"):
+        return np.asarray(Y.astype(np.float32).astype(np.float64))
+
+
 def _are_single(values: FloatArray) -> bool:
     """Whether all are float32 numbers."""
-    with np.errstate(over="ignore"):
-        return np.array_equal(values.astype(np.float32).astype(np.float64), values)
+    return np.array_equal(nearest_float32(values), values)
 
 
 def _spacing(Y: FloatArray, *, single: bool) -> FloatArray:
     """Distance between neighbouring float64 numbers, or float32 ones, at ``Y``, same shape."""
     with np.errstate(over="ignore", invalid="ignore"):
-        return np.abs(np.spacing(Y.astype(np.float32 if single else np.float64))).astype(np.float64)
+        spacing = np.spacing(Y.astype(np.float32 if single else np.float64))
+        return np.asarray(np.abs(spacing), dtype=np.float64)
 
 
 def _are_decimals(values: FloatArray, form: str) -> BoolArray:
@@ -250,9 +258,7 @@ def _are_decimals(values: FloatArray, form: str) -> BoolArray:
     texts = map(format, values.tolist(), repeat(form))
     decimals = np.array([float(text) for text in texts], dtype=np.float64)
     if _are_single(values):
-        with np.errstate(over="ignore"):
-            as_single = decimals.astype(np.float32)
-        return np.asarray(as_single == values)
+        return np.asarray(nearest_float32(decimals) == values)
     # A product with a power of ten may be two roundings away from the float64 nearest to the
     # decimal.
     return np.asarray(np.abs(decimals - values) <= 2.0 * np.spacing(np.abs(values)))

@@ -8,17 +8,12 @@ from revelu.errors import InputError, SaturatedError, TargetError
 from revelu.numerics.links import NONE, Link
 from revelu.oracle.checks import checked_answer
 from revelu.oracle.company import Company, ask_more, root_mean_square
-from revelu.oracle.grid import Grid
+from revelu.oracle.grid import Grid, nearest_float32
 from revelu.oracle.labels import are_labels
 from revelu.oracle.link_search import LinkSearch, with_digits
 from revelu.oracle.log_ratios import SMALLEST_DIFFERENCE, smallest_with_digits
 from revelu.oracle.noise import NoiseFloor, rounding_behind
-from revelu.oracle.numbers import (
-    Numbers,
-    are_written_float32,
-    nearest_float32,
-    read_numbers,
-)
+from revelu.oracle.numbers import Numbers, are_written_float32, read_numbers
 from revelu.oracle.oracle import Oracle
 from revelu.oracle.sentinels import Repeats
 from revelu.oracle.stencils import Stencils
@@ -231,6 +226,7 @@ def _computed(
     numbers: Numbers,
     *,
     larger: float = 1.5,
+    fewest: int = 3,
     worst: float = 0.9,
 ) -> float:
     """Which share of an answer its own arithmetic errs by, where that shows beside rounding.
@@ -241,6 +237,8 @@ def _computed(
     larger : float
         The errors together, root mean square, in those of rounding: of twenty degrees of freedom
         one in a thousand is so large by chance.
+    fewest : int
+        So many of the places err by more.
     worst : float
         The share is that of so many of the places.
 
@@ -249,16 +247,22 @@ def _computed(
     float
         0 where rounding explains the errors.
     """
-    near = stencils.is_near(np.ones(len(stencils.radii), dtype=np.bool_))
-    Y = stencils.grouped(answered)[near]
+    Y = stencils.grouped(answered)
     rounding = np.sqrt((numbers.error(Y) ** 2).mean(axis=1))
     scatter = stencils.scatter(Y)
+    # Terms are larger farther out, and what rounds them.
+    over = (scatter > larger * rounding).sum(axis=0) >= fewest
+    near = stencils.is_near(np.ones(len(stencils.radii), dtype=np.bool_))
+    Y, rounding, scatter = Y[near], rounding[near], scatter[near]
     ratio = scatter / np.maximum(rounding, np.finfo(np.float64).tiny)
     # A kink makes of a stencil what no error does, in all outputs.
     straight = ratio <= stencils.few_digits_ratio * np.maximum(np.median(ratio, axis=0), 1.0)
     kept = straight.all(axis=1)
-    shows = (ratio[kept] ** 2).mean(axis=0) > larger**2
-    if not (kept.any() and shows.any()):
+    if not kept.any():
+        return 0.0
+    # One or two stencils may have a faint kink.
+    shows = ((ratio[kept] ** 2).mean(axis=0) > larger**2) & over
+    if not shows.any():
         return 0.0
     more, size = np.sqrt(np.maximum(scatter**2 - rounding**2, 0.0)), np.abs(Y).mean(axis=1)
     told = kept[:, None] & shows & (more > larger * rounding)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from revelu.oracle.grid import Grid, read_grid
+from revelu.oracle.grid import Grid, nearest_float32, read_grid
 from revelu.oracle.log_ratios import are_probabilities
 from revelu.types import BoolArray, FloatArray
 
@@ -123,12 +123,6 @@ def are_written_float32(Y: FloatArray, least: int = 24) -> bool:
     if not np.array_equal(np.array([float(str(y)) for y in single.ravel()]), Y.ravel()):
         return False
     return sum(float(f"{y:.7g}") != y for y in Y.ravel().tolist()) >= least
-
-
-def nearest_float32(Y: FloatArray) -> FloatArray:
-    """Return the float32 numbers nearest to ``Y``; infinity beyond their range."""
-    with np.errstate(over="ignore"):
-        return Y.astype(np.float32).astype(np.float64)
 
 
 def _are_float32(Y: FloatArray) -> BoolArray:

@@ -26,12 +26,12 @@ from revelu.oracle.asking import Answer, ask_batches, ask_one, naming_failures, 
 from revelu.oracle.checks import checked_answer, checked_inputs
 from revelu.oracle.domain import Domain
 from revelu.oracle.extremes import Extremes
+from revelu.oracle.grid import nearest_float32
 from revelu.oracle.journal import Journal
 from revelu.oracle.kept import KeptAnswers
 from revelu.oracle.labels import ClassNames, LabelTally
 from revelu.oracle.ledger import PHASES, Ledger
 from revelu.oracle.limits import with_advice
-from revelu.oracle.numbers import nearest_float32
 from revelu.oracle.sentinels import Sentinels
 from revelu.types import BoolArray, FloatArray
 

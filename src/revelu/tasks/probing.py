@@ -11,7 +11,8 @@ from revelu.adapters.credentials import shown
 from revelu.adapters.error_pages import first_complaint
 from revelu.errors import TargetError
 from revelu.oracle import Oracle
-from revelu.oracle.numbers import are_written_float32, nearest_float32
+from revelu.oracle.grid import nearest_float32
+from revelu.oracle.numbers import are_written_float32
 from revelu.oracle.whole_columns import in_whole_numbers
 from revelu.recovery import Result
 from revelu.tasks.job import open_target, random_seeds

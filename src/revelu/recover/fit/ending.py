@@ -105,8 +105,8 @@ class Ending:
             )
         if is_stuck:
             return (
-                f"{said}, and twice the neurons explain no more: the target may have more hidden "
-                "layers, which these answers did not show, or be no network"
+                f"{said}, and twice the neurons explain no more: the target may have many more of "
+                "them, or more hidden layers, which these answers did not show, or be no network"
             )
         return said
 

@@ -58,9 +58,11 @@ class Fit(Method):
         and of coarser answers, whose errors the fit is to average.
     coarse : float
         The noise from which answers count as coarse,
-    coarse_log_ratios : float
-        and that from which log-ratios of probabilities are not asked along lines: random starts
-        take many seconds for several outputs, and mostly find nothing.
+    coarse_lines, coarse_log_ratios : float
+        and that from which answers, and log-ratios of probabilities, are not asked along lines:
+        lines showed 20 neurons of 40 inputs up to 1e-4 and not beyond, in seconds where random
+        starts take minutes, which ask a fifth less of small networks; of log-ratios they take many
+        seconds for several outputs, and mostly find nothing.
     line_equations_behind_head, equations_behind_head : float
         Equations a parameter of fits to rows of lines behind a head, where many answers have few
         digits, and of searches from random starts: of 20 neurons and 30 inputs 30 are fitted with
@@ -144,6 +146,7 @@ class Fit(Method):
     coarse_equations: float = 3.4
     coarse_equations_many_outputs: float = 6.0
     coarse: float = 4e-6
+    coarse_lines: float = 6e-5
     coarse_log_ratios: float = 1e-4
     line_equations_behind_head: float = 3.0
     equations_behind_head: float = 5.0

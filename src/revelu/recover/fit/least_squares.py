@@ -368,7 +368,7 @@ class FitSearch(FitQuestions):
     def _is_coarse(self) -> bool:
         """Whether answers have too few digits for rows along lines."""
         how = self.method
-        coarse = how.coarse_log_ratios if self.noise.link.has_head else how.coarse
+        coarse = how.coarse_log_ratios if self.noise.link.has_head else how.coarse_lines
         return self.noise.typical_coarseness > coarse
 
     def _explain(self, samples: Samples, start: Network | None) -> None:

@@ -1,0 +1,172 @@
+"""Grids of any step: read from answers, and the standard error of each answer on them."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import revelu
+from revelu import Network, Status, zoo
+from revelu.oracle import measure_noise
+from revelu.oracle.grid import Grid, read_grid
+from revelu.oracle.numbers import Numbers, read_numbers
+
+
+def on_grid(Y, step):
+    return np.rint(Y / step) * step
+
+
+def single(Y):
+    return Y.astype(np.float32).astype(np.float64)
+
+
+def in_single(network, X):
+    """A network computed in float32."""
+    H = X.astype(np.float32)
+    for W, b in zip(network.weights[:-1], network.biases[:-1], strict=True):
+        H = np.maximum(H @ W.T.astype(np.float32) + b.astype(np.float32), 0.0)
+    W, b = network.weights[-1], network.biases[-1]
+    return (H @ W.T.astype(np.float32) + b.astype(np.float32)).astype(np.float64)
+
+
+def scaled(network, factor):
+    (W, A), (b, c) = network.weights, network.biases
+    return Network([W, factor * A], [b, factor * c])
+
+
+def softmax(Z):
+    P = np.exp(Z - Z.max(axis=1, keepdims=True))
+    return P / P.sum(axis=1, keepdims=True)
+
+
+def errors_in_sigma(network, answer, *, far=1.0):
+    """Root mean square of an answer's error over its standard error."""
+    d = network.dim_in
+    noise = measure_noise(revelu.open_oracle(answer, dim_in=d), seed=0)
+    X = single(far * np.random.default_rng(7).standard_normal((400, d)))
+    Y = answer(X)
+    return np.sqrt(np.mean(((Y - network(X)) / noise.sigma_at(X, Y)) ** 2)), noise
+
+
+@given(
+    step=st.one_of(
+        st.integers(2, 36).map(lambda k: 2.0**-k),
+        st.integers(3, 3000).map(lambda n: 1.0 / n),
+        st.floats(1e-5, 0.05),
+    ),
+    size=st.sampled_from([0.5, 3.0, 100.0]),
+    seed=st.integers(0, 2**16),
+)
+@settings(max_examples=40, deadline=None)
+def test_a_grid_of_any_step_is_read(step, size, seed):
+    Y = on_grid(size * np.random.default_rng(seed).standard_normal(200), step)
+    grid = read_grid(Y)
+    assert grid is not None
+    assert grid.spacing(Y) == pytest.approx(step, rel=1e-9)
+    fresh = on_grid(size * np.random.default_rng(seed + 1).standard_normal(200), step)
+    assert grid.holds(fresh).all()
+    assert not grid.holds(fresh + 0.3 * step).any()
+
+
+@given(seed=st.integers(0, 2**16), size=st.sampled_from([1e-3, 1.0, 300.0]))
+@settings(max_examples=40, deadline=None)
+def test_numbers_that_are_not_rounded_are_on_no_grid(seed, size):
+    Y = size * np.random.default_rng(seed).standard_normal(56)
+    assert read_grid(Y) is None
+    assert read_grid(single(Y)) is None
+    # Significant digits are no multiples of a step: those of larger numbers are wider.
+    mantissa, exponent = np.frexp(Y)
+    assert read_grid(np.ldexp(np.rint(np.ldexp(mantissa, 14)), exponent - 14)) is None
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_sums_that_cancel_in_float32_are_on_no_grid(seed):
+    network = zoo.random_network([10, 16, 1], seed=seed)
+    X = np.random.default_rng(seed).standard_normal((56, 10))
+    assert read_numbers(in_single(network, X)) == Numbers("float32")
+
+
+def test_grids_are_named():
+    assert str(Grid(2, places=16)) == "a grid of 2^-16"
+    assert str(read_grid(on_grid(np.linspace(-3.0, 5.0, 300), 1 / 512))) == "a grid of 2^-9"
+    assert str(read_grid(on_grid(np.linspace(-3.0, 5.0, 300), 1 / 255))) == "a grid of 1/255"
+    assert str(read_grid(on_grid(np.linspace(-3.0, 5.0, 300), 0.05))) == "a grid of 1/20"
+
+
+@given(
+    step=st.one_of(
+        st.integers(6, 39).map(lambda k: 2.0**-k),
+        st.integers(2, 12).map(lambda p: 10.0**-p),
+        st.integers(60, 1000).map(lambda n: 1.0 / n),
+    ),
+    size=st.sampled_from([1.0, 30.0]),
+)
+@settings(max_examples=25, deadline=None)
+def test_answers_on_a_grid_err_by_its_step_near_and_far(step, size):
+    network = scaled(zoo.random_network([6, 8, 1], seed=1), size)
+    for far in (1.0, 8.0):
+        ratio, noise = errors_in_sigma(network, lambda X: on_grid(network(X), step), far=far)
+        assert noise.law == "rounded"
+        assert 0.85 < ratio < 1.15
+
+
+@pytest.mark.parametrize(
+    ("places", "low"), [(3, 0.85), (4, 0.85), (5, 0.85), (6, 0.3), (7, 0.3), (8, 0.3)]
+)
+@pytest.mark.parametrize("size", [1.0, 100.0])
+def test_what_float32_sums_add_to_their_rounding_is_measured(places, low, size):
+    """Where the sums decide, the error is twice the mean one, as for all that is computed so."""
+    network = scaled(zoo.random_network([10, 16, 1], seed=1), size)
+    ratio, _ = errors_in_sigma(network, lambda X: np.round(in_single(network, X), places))
+    assert (low if size == 1.0 else 0.3) < ratio < 1.4
+
+
+@pytest.mark.parametrize("places", [5, 6, 8])
+@pytest.mark.parametrize("seed", range(3))
+def test_decimals_that_are_made_float32_numbers_keep_their_own_error(places, seed):
+    """Small probabilities have fewer digits than float32 numbers of their size."""
+    network = scaled(zoo.random_network([13, 10, 3], seed=seed), 4.0)
+
+    def answer(X):
+        return single(np.round(softmax(network(X)), places))
+
+    noise = measure_noise(revelu.open_oracle(answer, dim_in=13), seed=0).of_answers
+    X = np.random.default_rng(7).standard_normal((400, 13))
+    P = answer(X)
+    ratio = np.sqrt(np.mean(((P - softmax(network(X))) / noise.sigma(P)) ** 2))
+    assert noise.numbers.grid.places == places
+    assert 0.85 < ratio < 1.15
+
+
+@pytest.mark.parametrize(("bits", "budget"), [(39, 4.5), (31, 4.5), (23, 5.0), (15, 6.5)])
+def test_a_network_on_a_grid_is_certified_to_its_step(bits, budget):
+    truth = zoo.random_network([20, 10, 1], seed=8650100)
+    step = 2.0**-bits
+
+    def answer(X):
+        return on_grid(truth(X), step)
+
+    recovery = revelu.extract(answer, dim_in=20, seed=1)
+    assert recovery.status is Status.RECOVERED, recovery.evidence
+    assert recovery.network.architecture == (20, 10, 1)
+    assert f"rounding to a grid of 2^-{bits}" in recovery.certificate.statement
+    X = np.random.default_rng(5).standard_normal((4000, 20))
+    errors = recovery.network(X) - answer(X)
+    assert recovery.certificate.tolerance <= 10.0 * np.sqrt((errors**2).mean())
+    assert np.sqrt(((recovery.network(X) - truth(X)) ** 2).mean()) < step
+    assert recovery.ledger.n_recovery < budget * truth.n_parameters
+
+
+def test_fixed_point_answers_that_saturate_are_recovered_with_their_caps():
+    """16 bits, six of them before the point, as programmable gate arrays answer."""
+    truth = scaled(zoo.random_network([20, 10, 1], seed=8650000), 12.0)
+
+    def answer(X):
+        return np.clip(on_grid(truth(X), 2.0**-10), -32.0, 32.0 - 2.0**-10)
+
+    recovery = revelu.extract(answer, dim_in=20, seed=8650000)
+    assert recovery.status is Status.RECOVERED, recovery.evidence
+    assert any("never fall below -32 and never exceed" in note for note in recovery.evidence)
+    X = np.random.default_rng(5).standard_normal((4000, 20))
+    assert np.abs(recovery.network(X) - answer(X)).max() <= 2.0**-9
+    assert recovery.ledger.n_recovery < 13 * truth.n_parameters
