@@ -14,7 +14,7 @@ from revelu.network import align, zoo
 from revelu.numerics.digits import digits_of
 from revelu.numerics.information import Information
 from revelu.oracle import Domain, InFloat32, Noisy, Rounded, degrade
-from revelu.recover.refine.weight_errors import Asked, Reading, WeightErrors
+from revelu.recover.refine.weight_errors import Asked, InputReading, WeightErrors
 from revelu.recovery import told_errors
 
 
@@ -75,7 +75,7 @@ def test_errors_of_a_fit_are_those_that_repeated_fits_have(widths, in_units):
     truth = zoo.random_network(widths, seed=3)
     d = truth.dim_in
     M = rng.standard_normal((d, d)) * [1.0, 30.0, 0.1, 3.0]
-    reading = Reading(M, rng.standard_normal(d), np.zeros(d, dtype=bool)) if in_units else None
+    reading = InputReading(M, rng.standard_normal(d), np.zeros(d, dtype=bool)) if in_units else None
     z = []
     for _ in range(20):
         found = WeightErrors.of(truth, asked_of(truth, 800, 1e-4, rng))

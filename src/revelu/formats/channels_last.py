@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from revelu.formats.open_model import Chain
+from revelu.formats.open_model import LayerChain
 from revelu.types import FloatArray
 
 __all__ = ["ORDER", "ChannelsLast"]
@@ -23,12 +23,12 @@ class ChannelsLast:
 
     Attributes
     ----------
-    chain : Chain
+    chain : LayerChain
     head : str
         The link that undoes what is behind the last layer.
     """
 
-    chain: Chain
+    chain: LayerChain
     head: str = "none"
     _was_image: tuple[int, ...] | None = None
 

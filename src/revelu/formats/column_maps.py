@@ -12,17 +12,17 @@ import numpy as np
 from revelu.errors import InputError
 from revelu.types import FloatArray, IntArray
 
-__all__ = ["Columns"]
+__all__ = ["ColumnMap"]
 
 
 @dataclass(frozen=True, eq=False)
-class Columns:
+class ColumnMap:
     """Functions of single columns, side by side.
 
     Attributes
     ----------
     d : int
-        Columns that there are.
+        ColumnMap that there are.
     picks : ndarray of int, shape (m,)
         Which one each output reads.
     s, t : ndarray, shape (m,)
@@ -38,25 +38,25 @@ class Columns:
     hinges: tuple[tuple[int, float, float], ...] = ()
 
     @classmethod
-    def same(cls, d: int) -> "Columns":
+    def same(cls, d: int) -> "ColumnMap":
         """Return columns as they are."""
         return cls.scaled(np.ones(d), np.zeros(d))
 
     @classmethod
-    def scaled(cls, s: FloatArray, t: FloatArray) -> "Columns":
+    def scaled(cls, s: FloatArray, t: FloatArray) -> "ColumnMap":
         """Return ``s x + t`` of all columns."""
         return cls(len(s), np.arange(len(s)), s, t)
 
     @classmethod
-    def chosen(cls, d: int, picks: Sequence[int], n_zeros: int = 0) -> "Columns":
-        """Return some columns, in their order, and then so many that are 0."""
+    def chosen(cls, d: int, picks: Sequence[int], n_zeros: int = 0) -> "ColumnMap":
+        """Return some columns, in their order, and then others that are 0."""
         m = len(picks)
         s = np.concatenate([np.ones(m), np.zeros(n_zeros)])
         places = np.concatenate([np.asarray(picks, dtype=np.intp), np.zeros(n_zeros, np.intp)])
         return cls(d, places, s, np.zeros(m + n_zeros))
 
     @classmethod
-    def through(cls, d: int, tables: Sequence[tuple[int, FloatArray, FloatArray]]) -> "Columns":
+    def through(cls, d: int, tables: Sequence[tuple[int, FloatArray, FloatArray]]) -> "ColumnMap":
         """Return functions by their values at knots, linear between them and flat beyond.
 
         Parameters
@@ -76,7 +76,7 @@ class Columns:
         return cls(d, picks, np.zeros(len(tables)), first, tuple(hinges))
 
     @classmethod
-    def beside(cls, d: int, blocks: Sequence["Columns"]) -> "Columns":
+    def beside(cls, d: int, blocks: Sequence["ColumnMap"]) -> "ColumnMap":
         """Return the outputs of several, one after another."""
         hinges: list[tuple[int, float, float]] = []
         offset = 0
@@ -98,7 +98,7 @@ class Columns:
         """Whether each column is multiplied and moved, and nothing more."""
         return not self.hinges and np.array_equal(self.picks, np.arange(self.d))
 
-    def then(self, after: "Columns") -> "Columns":
+    def then(self, after: "ColumnMap") -> "ColumnMap":
         """Return ``after`` of what this gives.
 
         Raises
@@ -132,7 +132,7 @@ class Columns:
                 t[j] += w * (b - k)
             else:
                 t[j] += w * max(b - k, 0.0)
-        return Columns(self.d, self.picks[after.picks], s, t, tuple(hinges))
+        return ColumnMap(self.d, self.picks[after.picks], s, t, tuple(hinges))
 
     def matrix(self) -> FloatArray:
         """Return the slopes left of all knots as a matrix, (m, d)."""

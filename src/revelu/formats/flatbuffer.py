@@ -6,11 +6,11 @@ from typing import Any, Self
 
 import numpy as np
 
-__all__ = ["Table"]
+__all__ = ["FlatTable"]
 
 
 @dataclass(frozen=True)
-class Table:
+class FlatTable:
     """A table: fields by their numbers in the schema.
 
     Attributes

@@ -19,7 +19,7 @@ from revelu.extras import import_extra
 from revelu.formats.arrays import MAX_BYTES, check_is_file, naming_damage
 from revelu.formats.channels_last import ORDER, ChannelsLast
 from revelu.formats.onnx_frame import Frame
-from revelu.formats.open_model import Chain, OpenModel
+from revelu.formats.open_model import LayerChain, OpenModel
 from revelu.types import FloatArray
 
 __all__ = ["library", "read"]
@@ -55,7 +55,7 @@ def read(path: Path, activation: str | None = None) -> OpenModel:  # noqa: ARG00
             config, layers = _of_archive(path, pyfive)
         else:
             config, layers = _of_hdf5(path, pyfive)
-        return _Reader(path, layers).model(config)
+        return _KerasReader(path, layers).model(config)
 
 
 def _of_archive(path: Path, pyfive: Any) -> tuple[Mapping[str, Any], list[Layer]]:
@@ -199,7 +199,7 @@ def _names_in(nodes: Any) -> list[str]:
     return []
 
 
-class _Reader:
+class _KerasReader:
     """Puts a chain together from layers of Keras."""
 
     def __init__(self, path: Path, layers: Sequence[Layer]) -> None:
@@ -210,7 +210,7 @@ class _Reader:
         row = (shape[0],) if len(shape) == 1 else (shape[2], shape[0], shape[1])
         if prod(row) > 2**24:
             raise FormatError(f"{path}: reads {prod(row):,} numbers")
-        self.chain = Chain.of_file(path, row)
+        self.chain = LayerChain.of_file(path, row)
         self.put = ChannelsLast(self.chain)
 
     def model(self, config: Mapping[str, Any]) -> OpenModel:

@@ -18,7 +18,7 @@ import numpy as np
 
 from revelu.errors import FormatError
 from revelu.formats.arrays import MAX_BYTES, check_is_file, naming_damage
-from revelu.formats.open_model import Chain, OpenModel
+from revelu.formats.open_model import LayerChain, OpenModel
 
 __all__ = ["read"]
 
@@ -84,7 +84,7 @@ def read(path: Path, activation: str | None = None) -> OpenModel:
         layers = _layers(path, named)
         if activation != "relu":
             raise FormatError(f"{path}: {_OPEN}")
-        chain = Chain.of_file(path, (layers[0][0].shape[1],))
+        chain = LayerChain.of_file(path, (layers[0][0].shape[1],))
         for i, (W, b) in enumerate(layers):
             if i:
                 chain.unit("Relu")
@@ -125,7 +125,7 @@ def _read(path: Path, content: bytes) -> dict[str, Any]:
     order = {b"IM": "<", b"MI": ">"}.get(content[126:128])
     if order is None or content[:19] == b"MATLAB 7.3 MAT-file":
         raise FormatError(f"{path}: no .mat file of version 5 to 7.2: save it with -v7")
-    reader, named = _Reader(path, order, max(2**27, 4 * len(content))), dict[str, Any]()
+    reader, named = _MatReader(path, order, max(2**27, 4 * len(content))), dict[str, Any]()
     for kind, data in reader.elements(content[128:]):
         is_packed = kind == _Element.PACKED
         inner = reader.elements(reader.unpacked(data)) if is_packed else iter([(kind, data)])
@@ -137,7 +137,7 @@ def _read(path: Path, content: bytes) -> dict[str, Any]:
 
 
 @dataclass
-class _Reader:
+class _MatReader:
     """Reads elements.
 
     Attributes

@@ -11,7 +11,7 @@ import numpy as np
 
 from revelu.errors import FormatError
 from revelu.formats.arrays import MAX_BYTES, check_is_file, naming_damage
-from revelu.formats.open_model import Chain, OpenModel
+from revelu.formats.open_model import LayerChain, OpenModel
 from revelu.types import FloatArray
 
 __all__ = ["read"]
@@ -40,7 +40,7 @@ def read(path: Path, activation: str | None = None) -> OpenModel:  # noqa: ARG00
         low, high, means, ranges = (_numbers(line) for line in lines[3:7])
         if not (len(low) == len(high) == d and len(means) == len(ranges) == d + 1):
             raise FormatError(f"{path}: a scaling of another number of inputs")
-        chain = Chain.of_file(path, (d,))
+        chain = LayerChain.of_file(path, (d,))
         if not (chain.numbers(ranges) != 0.0).all():
             chain.refuse("a range of 0")
         chain.scale(1.0 / ranges[:d], -chain.numbers(means)[:d] / ranges[:d])
@@ -52,7 +52,7 @@ def read(path: Path, activation: str | None = None) -> OpenModel:  # noqa: ARG00
         return OpenModel(".nnet", chain.row, nodes, chain.scaling, notes=note)
 
 
-def _read_layers(chain: Chain, lines: list[str], widths: list[int]) -> None:
+def _read_layers(chain: LayerChain, lines: list[str], widths: list[int]) -> None:
     at = 0
     for i, k in enumerate(widths[1:]):
         rows = [_numbers(line) for line in lines[at : at + k]]

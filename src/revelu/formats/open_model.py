@@ -1,7 +1,8 @@
 """A model whose weights lie open in a file of another program: layers, head and names.
 
-Readers put layers together with a :class:`Chain`, which merges affine maps that follow each other,
-so that what comes out is what revelu knows: dense layers or convolutions with units between them.
+Readers put layers together with a :class:`LayerChain`, which merges affine maps that follow each
+other, so that what comes out is what revelu knows: dense layers or convolutions with units between
+them.
 """
 
 from dataclasses import dataclass, field, replace
@@ -16,7 +17,7 @@ from revelu.formats.nodes import Node
 from revelu.formats.onnx_frame import Frame
 from revelu.types import FloatArray
 
-__all__ = ["Chain", "OpenModel"]
+__all__ = ["LayerChain", "OpenModel"]
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ class OpenModel:
 
 
 @dataclass
-class Chain:
+class LayerChain:
     """Layers as they are put together.
 
     Attributes
@@ -108,7 +109,7 @@ class Chain:
         self.shape = self.row
 
     @classmethod
-    def of_file(cls, path: Path, row: tuple[int, ...], least: int = 2**24) -> "Chain":
+    def of_file(cls, path: Path, row: tuple[int, ...], least: int = 2**24) -> "LayerChain":
         """Return an empty chain of a file, which may have as many weights as the file has bytes."""
         return cls(path, row, max(least, path.stat().st_size))
 

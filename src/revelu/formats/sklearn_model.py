@@ -12,8 +12,8 @@ import numpy as np
 from revelu.errors import FormatError
 from revelu.formats.array_pickle import ArrayMachine, unpacked, value_of
 from revelu.formats.arrays import check_is_file, naming_damage
-from revelu.formats.column_maps import Columns
-from revelu.formats.open_model import Chain, OpenModel
+from revelu.formats.column_maps import ColumnMap
+from revelu.formats.open_model import LayerChain, OpenModel
 from revelu.formats.pickled import Record
 from revelu.formats.sklearn_steps import columns_of, is_skipped, joined, width_of
 
@@ -93,14 +93,14 @@ def read(path: Path, activation: str | None = None) -> OpenModel:  # noqa: ARG00
         if not isinstance(found, Record) or not isinstance(found.state, dict):
             raise FormatError(f"{path}: holds no fitted model, but {_kind_of(found)}")
         with np.errstate(all="ignore"):  # what is not finite is refused
-            return _Reader(path, found).model()
+            return _EstimatorReader(path, found).model()
 
 
 def _kind_of(found: Any) -> str:
     return found.kind if isinstance(found, Record) else f"a {type(found).__name__}"
 
 
-class _Reader:
+class _EstimatorReader:
     """Puts a chain of layers together from the record of a model.
 
     Parameters
@@ -144,7 +144,7 @@ class _Reader:
         width = self._width()
         if not 0 < width <= most_inputs:
             raise FormatError(f"{path}: reads {width:,} columns")
-        self.chain = Chain.of_file(path, (width,))
+        self.chain = LayerChain.of_file(path, (width,))
 
     def _arrays(self, name: str) -> list[Any]:
         held = self.last.get(name, [])
@@ -190,18 +190,18 @@ class _Reader:
 
     def _read_steps(self) -> None:
         """Put what comes before the model in front of it."""
-        columns: Columns | None = Columns.same(self.chain.size)
+        columns: ColumnMap | None = ColumnMap.same(self.chain.size)
         for step in self.before:
             if isinstance(step, Record) and step.kind == "PCA":
                 self._put(columns)
                 self._project(step)
                 columns = None
                 continue
-            here = Columns.same(self.chain.size) if columns is None else columns
+            here = ColumnMap.same(self.chain.size) if columns is None else columns
             columns = joined(here, columns_of(step, here.m, self.chain, self.notes), self.chain)
         self._put(columns)
 
-    def _put(self, columns: Columns | None) -> None:
+    def _put(self, columns: ColumnMap | None) -> None:
         if columns is None:
             return
         chain = self.chain
@@ -338,7 +338,7 @@ def _classes(found: Record) -> tuple[str | int | float, ...]:
 
 
 _ENDS = {
-    **dict.fromkeys(_NETWORKS, _Reader.network),
-    **dict.fromkeys(_LINEAR | _EXPONENTIAL, _Reader.linear),
-    **dict.fromkeys(_LINEAR_CLASSES, _Reader.linear_classes),
+    **dict.fromkeys(_NETWORKS, _EstimatorReader.network),
+    **dict.fromkeys(_LINEAR | _EXPONENTIAL, _EstimatorReader.linear),
+    **dict.fromkeys(_LINEAR_CLASSES, _EstimatorReader.linear_classes),
 }

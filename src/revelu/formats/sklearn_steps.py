@@ -7,8 +7,8 @@ import numpy as np
 
 from revelu.errors import InputError
 from revelu.formats.array_pickle import value_of
-from revelu.formats.column_maps import Columns
-from revelu.formats.open_model import Chain
+from revelu.formats.column_maps import ColumnMap
+from revelu.formats.open_model import LayerChain
 from revelu.formats.pickled import Name, Record
 from revelu.types import FloatArray
 
@@ -47,14 +47,14 @@ def width_of(step: Record) -> int | None:
     return None
 
 
-def columns_of(step: Record, d: int, chain: Chain, notes: list[str]) -> Columns:
+def columns_of(step: Record, d: int, chain: LayerChain, notes: list[str]) -> ColumnMap:
     """Return what a fitted step does to its columns.
 
     Parameters
     ----------
     d : int
-        Columns that it reads.
-    chain : Chain
+        ColumnMap that it reads.
+    chain : LayerChain
         Counts numbers, and refuses.
     notes : list of str
         Takes what a user has to know of it.
@@ -64,7 +64,7 @@ def columns_of(step: Record, d: int, chain: Chain, notes: list[str]) -> Columns:
     FormatError
         If it does what is no function of single columns, or of words.
     """
-    readers: dict[str, Callable[[Record, int, Chain, list[str]], Columns]] = {
+    readers: dict[str, Callable[[Record, int, LayerChain, list[str]], ColumnMap]] = {
         "StandardScaler": _standard,
         "MinMaxScaler": _min_max,
         "MaxAbsScaler": _max_abs,
@@ -79,7 +79,7 @@ def columns_of(step: Record, d: int, chain: Chain, notes: list[str]) -> Columns:
     }
     chain.reserve(d)
     if is_skipped(step):
-        return Columns.same(d)
+        return ColumnMap.same(d)
     read = readers.get(step.kind) if isinstance(step, Record) else None
     if read is None:
         kind = step.kind if isinstance(step, Record) else type(step).__name__
@@ -90,7 +90,7 @@ def columns_of(step: Record, d: int, chain: Chain, notes: list[str]) -> Columns:
     return found
 
 
-def _vector(step: Record, name: str, d: int, chain: Chain) -> FloatArray:
+def _vector(step: Record, name: str, d: int, chain: LayerChain) -> FloatArray:
     found = chain.numbers(value_of(step.get(name)))
     if found.size == 1:
         return np.full(d, float(found.reshape(-1)[0]))
@@ -99,48 +99,48 @@ def _vector(step: Record, name: str, d: int, chain: Chain) -> FloatArray:
     return found
 
 
-def _factors(scale: FloatArray, step: Record, chain: Chain) -> FloatArray:
+def _factors(scale: FloatArray, step: Record, chain: LayerChain) -> FloatArray:
     if not scale.all():
         chain.refuse(f"its {step.kind} divides by 0")
     return np.asarray(1.0 / scale)
 
 
-def _standard(step: Record, d: int, chain: Chain, _: list[str]) -> Columns:
+def _standard(step: Record, d: int, chain: LayerChain, _: list[str]) -> ColumnMap:
     s, shift = np.ones(d), np.zeros(d)
     if step.get("with_mean", True) and value_of(step.get("mean_")) is not None:
         shift = _vector(step, "mean_", d, chain)
     if step.get("with_std", True) and value_of(step.get("scale_")) is not None:
         s = _factors(_vector(step, "scale_", d, chain), step, chain)
-    return Columns.scaled(s, -shift * s)
+    return ColumnMap.scaled(s, -shift * s)
 
 
-def _robust(step: Record, d: int, chain: Chain, _: list[str]) -> Columns:
+def _robust(step: Record, d: int, chain: LayerChain, _: list[str]) -> ColumnMap:
     s, shift = np.ones(d), np.zeros(d)
     if step.get("with_centering", True) and value_of(step.get("center_")) is not None:
         shift = _vector(step, "center_", d, chain)
     if step.get("with_scaling", True) and value_of(step.get("scale_")) is not None:
         s = _factors(_vector(step, "scale_", d, chain), step, chain)
-    return Columns.scaled(s, -shift * s)
+    return ColumnMap.scaled(s, -shift * s)
 
 
-def _min_max(step: Record, d: int, chain: Chain, _: list[str]) -> Columns:
-    scaled = Columns.scaled(_vector(step, "scale_", d, chain), _vector(step, "min_", d, chain))
+def _min_max(step: Record, d: int, chain: LayerChain, _: list[str]) -> ColumnMap:
+    scaled = ColumnMap.scaled(_vector(step, "scale_", d, chain), _vector(step, "min_", d, chain))
     if not step.get("clip", False):
         return scaled
     bounds = np.asarray([float(x) for x in step.get("feature_range", (0, 1))])
-    return scaled.then(Columns.through(d, [(i, bounds, bounds) for i in range(d)]))
+    return scaled.then(ColumnMap.through(d, [(i, bounds, bounds) for i in range(d)]))
 
 
-def _max_abs(step: Record, d: int, chain: Chain, _: list[str]) -> Columns:
+def _max_abs(step: Record, d: int, chain: LayerChain, _: list[str]) -> ColumnMap:
     s = _factors(_vector(step, "scale_", d, chain), step, chain)
-    scaled = Columns.scaled(s, np.zeros(d))
+    scaled = ColumnMap.scaled(s, np.zeros(d))
     if not step.get("clip", False):
         return scaled
     bounds = np.array([-1.0, 1.0])
-    return scaled.then(Columns.through(d, [(i, bounds, bounds) for i in range(d)]))
+    return scaled.then(ColumnMap.through(d, [(i, bounds, bounds) for i in range(d)]))
 
 
-def _imputer(step: Record, d: int, chain: Chain, notes: list[str]) -> Columns:
+def _imputer(step: Record, d: int, chain: LayerChain, notes: list[str]) -> ColumnMap:
     """What it passes on where nothing is missing: columns that had no number are left out."""
     if step.get("axis", 0) != 0:
         chain.refuse("its Imputer fills in along rows")
@@ -156,10 +156,10 @@ def _imputer(step: Record, d: int, chain: Chain, notes: list[str]) -> Columns:
     n_more = 0
     if step.get("add_indicator", False) and isinstance(step.get("indicator_"), Record):
         n_more = np.asarray(value_of(step.get("indicator_").get("features_"))).size
-    return Columns.chosen(d, np.flatnonzero(kept).tolist(), n_more)
+    return ColumnMap.chosen(d, np.flatnonzero(kept).tolist(), n_more)
 
 
-def _categories(step: Record, d: int, chain: Chain, n_each: int = 32) -> list[FloatArray]:
+def _categories(step: Record, d: int, chain: LayerChain, n_each: int = 32) -> list[FloatArray]:
     """The numbers that stand for the categories of each column.
 
     Each becomes three hinges, which take as much memory as ``n_each`` numbers.
@@ -188,7 +188,7 @@ def _categories(step: Record, d: int, chain: Chain, n_each: int = 32) -> list[Fl
     return found
 
 
-def _one_hot(step: Record, d: int, chain: Chain, notes: list[str]) -> Columns:
+def _one_hot(step: Record, d: int, chain: LayerChain, notes: list[str]) -> ColumnMap:
     """A hat at each category: 1 there, 0 at its neighbours."""
     notes.append(_BETWEEN)
     dropped = value_of(step.get("drop_idx_"))
@@ -200,28 +200,28 @@ def _one_hot(step: Record, d: int, chain: Chain, notes: list[str]) -> Columns:
         left_out = None if dropped is None else dropped[i]
         kept = [j for j in range(len(values)) if left_out is None or j != int(left_out)]
         tables += [(i, knots[j : j + 3], np.array([0.0, 1.0, 0.0])) for j in kept]
-    return Columns.through(d, tables)
+    return ColumnMap.through(d, tables)
 
 
-def _ordinal(step: Record, d: int, chain: Chain, notes: list[str]) -> Columns:
+def _ordinal(step: Record, d: int, chain: LayerChain, notes: list[str]) -> ColumnMap:
     notes.append(_BETWEEN)
     each = enumerate(_categories(step, d, chain))
-    return Columns.through(d, [(i, v, np.arange(len(v), dtype=np.float64)) for i, v in each])
+    return ColumnMap.through(d, [(i, v, np.arange(len(v), dtype=np.float64)) for i, v in each])
 
 
-def _by_variance(step: Record, d: int, chain: Chain, _: list[str]) -> Columns:
+def _by_variance(step: Record, d: int, chain: LayerChain, _: list[str]) -> ColumnMap:
     kept = _vector(step, "variances_", d, chain) > float(step.get("threshold", 0.0))
-    return Columns.chosen(d, np.flatnonzero(kept).tolist())
+    return ColumnMap.chosen(d, np.flatnonzero(kept).tolist())
 
 
-def _in_turn(step: Record, d: int, chain: Chain, notes: list[str]) -> Columns:
-    found = Columns.same(d)
+def _in_turn(step: Record, d: int, chain: LayerChain, notes: list[str]) -> ColumnMap:
+    found = ColumnMap.same(d)
     for _, inner in step.get("steps", ()):
         found = joined(found, columns_of(inner, found.m, chain, notes), chain)
     return found
 
 
-def joined(first: Columns, second: Columns, chain: Chain) -> Columns:
+def joined(first: ColumnMap, second: ColumnMap, chain: LayerChain) -> ColumnMap:
     """Return one step after another."""
     try:
         return first.then(second)
@@ -229,7 +229,9 @@ def joined(first: Columns, second: Columns, chain: Chain) -> Columns:
         chain.refuse(f"{error}")
 
 
-def _by_columns(step: Record, d: int, chain: Chain, notes: list[str], n_each: int = 16) -> Columns:
+def _by_columns(
+    step: Record, d: int, chain: LayerChain, notes: list[str], n_each: int = 16
+) -> ColumnMap:
     """The outputs of the steps of some columns, side by side.
 
     Each place of a column takes as much memory as ``n_each`` numbers.
@@ -246,7 +248,7 @@ def _by_columns(step: Record, d: int, chain: Chain, notes: list[str], n_each: in
         chain.reserve(n_each * len(places))
         if not places or (isinstance(inner, str) and inner == "drop"):
             continue
-        chosen = Columns.chosen(d, places)
+        chosen = ColumnMap.chosen(d, places)
         if is_skipped(inner):
             blocks.append(chosen)
             continue
@@ -255,14 +257,14 @@ def _by_columns(step: Record, d: int, chain: Chain, notes: list[str], n_each: in
         except InputError as error:
             read = ", ".join(names[i] if names else f"{i}" for i in places[:6])
             raise type(error)(f"{error} (its step {label!r}, of columns {read})") from None
-    return Columns.beside(d, blocks)
+    return ColumnMap.beside(d, blocks)
 
 
 def _listed(found: Any) -> list[Any]:
     return [] if found is None else list(found)
 
 
-def _places(columns: Any, d: int, names: Sequence[str], chain: Chain) -> list[int]:
+def _places(columns: Any, d: int, names: Sequence[str], chain: LayerChain) -> list[int]:
     """The numbers of columns, however they are named."""
     found = value_of(columns)
     if isinstance(found, Record) and found.kind == "slice":

@@ -16,7 +16,7 @@ import numpy as np
 
 from revelu.errors import FormatError
 from revelu.formats.arrays import check_is_file, naming_damage
-from revelu.formats.open_model import Chain, OpenModel
+from revelu.formats.open_model import LayerChain, OpenModel
 from revelu.formats.torch_state import read_state_in
 
 __all__ = ["read"]
@@ -76,7 +76,7 @@ def _model(path: Path, named: Mapping[str, np.ndarray], said: Mapping[str, Any])
         raise FormatError(f"{path}: {between[:20]} is between its layers: no network of ReLUs")
     numbers = sorted({int(n) for name in named if (n := _numbered(name, stem))})
     names = [f"{stem}.{n}" for n in numbers] + ([last] if last else [])
-    chain = Chain.of_file(path, (_weights(path, named, names[0]).shape[1],))
+    chain = LayerChain.of_file(path, (_weights(path, named, names[0]).shape[1],))
     for i, name in enumerate(names):
         if i:
             chain.unit("Relu")

@@ -11,9 +11,9 @@ import numpy as np
 from revelu.errors import FormatError
 from revelu.formats.arrays import MAX_BYTES, check_is_file, naming_damage
 from revelu.formats.channels_last import ORDER, ChannelsLast
-from revelu.formats.flatbuffer import Table
+from revelu.formats.flatbuffer import FlatTable
 from revelu.formats.onnx_frame import Frame
-from revelu.formats.open_model import Chain, OpenModel
+from revelu.formats.open_model import LayerChain, OpenModel
 from revelu.types import FloatArray
 
 __all__ = ["read"]
@@ -69,7 +69,7 @@ def read(path: Path, activation: str | None = None) -> OpenModel:  # noqa: ARG00
         content = path.read_bytes()
         if content[4:8] != b"TFL3":
             raise FormatError(f"{path}: no TensorFlow Lite model")
-        return _Reader(path, Table.root(content)).model()
+        return _FlatReader(path, FlatTable.root(content)).model()
 
 
 class _Tensor:
@@ -77,11 +77,11 @@ class _Tensor:
 
     Parameters
     ----------
-    table : Table
-    buffers : list of Table
+    table : FlatTable
+    buffers : list of FlatTable
     """
 
-    def __init__(self, table: Table, buffers: list[Table]) -> None:
+    def __init__(self, table: FlatTable, buffers: list[FlatTable]) -> None:
         self.name = table.text(3)
         self.shape = tuple(int(n) for n in table.array(0, "<i4"))
         self.kind = int(table.number(1, "b"))
@@ -97,7 +97,7 @@ class _Tensor:
         """The bytes that it holds; none of what is computed."""
         return np.empty(0, "u1") if self.buffer is None else self.buffer.array(0, "u1")
 
-    def numbers(self, chain: Chain) -> FloatArray:
+    def numbers(self, chain: LayerChain) -> FloatArray:
         """Return its numbers, by their scales where it has them."""
         if self.kind not in _TYPES:
             chain.refuse(f"weights of the type {self.kind}")
@@ -115,18 +115,18 @@ class _Tensor:
         return (found - shift) * self.scale.reshape(along)
 
 
-class _Reader:
+class _FlatReader:
     """Puts a chain together from operators.
 
     Parameters
     ----------
     path : pathlib.Path
-    model : Table
+    model : FlatTable
     most_operators : int
         That are followed, each of which may be named over again by four bytes.
     """
 
-    def __init__(self, path: Path, model: Table, most_operators: int = 10_000) -> None:
+    def __init__(self, path: Path, model: FlatTable, most_operators: int = 10_000) -> None:
         self.path = path
         codes = model.tables(1)
         self.codes = [max(int(c.number(0, "b")), int(c.number(3, "i"))) for c in codes]
@@ -150,7 +150,7 @@ class _Reader:
         ):
             raise FormatError(f"{path}: its inputs are of the shape {shape}, which is not read")
         row = shape if len(shape) == 1 else (shape[2], shape[0], shape[1])
-        self.chain = Chain.of_file(path, row)
+        self.chain = LayerChain.of_file(path, row)
         self.put = ChannelsLast(self.chain)
         # Constants that another operator has made, and values that only say a shape.
         self.made: dict[int, int] = {}
@@ -181,7 +181,7 @@ class _Reader:
     def _ends(self) -> tuple[tuple[int, str], tuple[int, str]]:
         return (self.given, "input"), (self.answer, "output")
 
-    def _follow(self, operator: Table, value: int) -> int:
+    def _follow(self, operator: FlatTable, value: int) -> int:
         """Add an operator that reads a value; return the value that comes of it."""
         place = int(operator.number(0, "I"))
         name = _NAMES.get(self.codes[place], f"of the number {self.codes[place]}")
@@ -196,7 +196,7 @@ class _Reader:
             return value
         if not inputs or value not in inputs:
             self.chain.refuse("its operators branch, and are no chain")
-        readers: dict[str, Callable[[list[int], Table], None]] = {
+        readers: dict[str, Callable[[list[int], FlatTable], None]] = {
             "FULLY_CONNECTED": self._dense,
             "CONV_2D": self._convolution,
             "DEPTHWISE_CONV_2D": self._depthwise,
@@ -218,7 +218,7 @@ class _Reader:
         }
         if name not in readers:
             self.chain.refuse(f"its operator {name} is none that is read")
-        readers[name](inputs, operator.table(4) or Table(operator.content, operator.place))
+        readers[name](inputs, operator.table(4) or FlatTable(operator.content, operator.place))
         return int(output)
 
     def _constant(self, place: int) -> FloatArray:
@@ -235,14 +235,14 @@ class _Reader:
     def _fused(self, number: int) -> None:
         self.put.activation(_ACTIVATIONS.get(number, f"activation {number}"))
 
-    def _dense(self, inputs: list[int], said: Table) -> None:
+    def _dense(self, inputs: list[int], said: FlatTable) -> None:
         if said.number(1, "b"):
             self.chain.refuse("weights that are shuffled")
         self.put.flatten()
         self.put.dense(*self._weights(inputs, 2))
         self._fused(said.number(0, "b"))
 
-    def _convolution(self, inputs: list[int], said: Table) -> None:
+    def _convolution(self, inputs: list[int], said: FlatTable) -> None:
         W = self._constant(inputs[1])
         has_bias = len(inputs) > 2 and inputs[2] >= 0
         if W.ndim != 4:
@@ -254,7 +254,7 @@ class _Reader:
         self.put.convolution(W, b, strides, dilations, same=said.number(0, "b") == _PADDING["same"])
         self._fused(said.number(3, "b"))
 
-    def _depthwise(self, inputs: list[int], said: Table) -> None:
+    def _depthwise(self, inputs: list[int], said: FlatTable) -> None:
         W, b = self._weights(inputs, 4)
         _, rows, columns, n = W.shape
         channels = self.put.shape[0]
@@ -269,7 +269,7 @@ class _Reader:
         )
         self._fused(said.number(4, "b"))
 
-    def _pooling(self, kind: str, said: Table) -> None:
+    def _pooling(self, kind: str, said: FlatTable) -> None:
         strides = said.number(2, "i"), said.number(1, "i")
         size = said.number(4, "i"), said.number(3, "i")
         self._check_steps(*strides, *size)
@@ -280,13 +280,13 @@ class _Reader:
         if min(steps) < 1:
             self.chain.refuse(f"steps of {min(steps)}")
 
-    def _mean(self, inputs: list[int], _: Table) -> None:
+    def _mean(self, inputs: list[int], _: FlatTable) -> None:
         axes = self._constant(inputs[1]).reshape(-1).tolist()
         if sorted(int(a) % 4 for a in axes) != [1, 2]:
             self.chain.refuse("a mean over other axes than an image's")
         self.put.pool_all("AveragePool")
 
-    def _softmax(self, _: list[int], said: Table) -> None:
+    def _softmax(self, _: list[int], said: FlatTable) -> None:
         if said.number(0, "f", 0.0) != 1.0:
             self.chain.refuse("a softmax of another temperature")
         self.put.activation("softmax")
@@ -300,7 +300,7 @@ class _Reader:
         elif tuple(self.tensors[output].shape[1:]) != (*self.put.shape[1:], self.put.shape[0]):
             self.chain.refuse("an image that takes another shape")
 
-    def _column(self, name: str, value: int, inputs: list[int], said: Table) -> None:
+    def _column(self, name: str, value: int, inputs: list[int], said: FlatTable) -> None:
         """Add, or multiply, numbers a column or a channel."""
         first, second = inputs
         if first != value and name in {"SUB", "DIV"}:

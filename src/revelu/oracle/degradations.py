@@ -296,7 +296,7 @@ class OnGrid(Degradation):
 
 @dataclass(frozen=True)
 class RoundedLogits(Degradation):
-    """Probabilities of logits that are rounded to so many decimals before the softmax.
+    """Probabilities of logits that are rounded to a number of decimals before the softmax.
 
     Logits are known up to a number that all of a row share: it is taken for minus their mean.
 

@@ -164,7 +164,7 @@ def read_step(
     spacing = _spacing(values, single=single)
 
     def is_proved(step: float, ulps: float) -> bool:
-        """Whether multiples of a step would be so many by chance too rarely."""
+        """Whether as many multiples of a step would come by chance too rarely."""
         chance = np.log(np.minimum(ulps * spacing / step, 1.0)).sum()
         return bool(chance < np.log(false_alarm))
 
@@ -184,7 +184,7 @@ def read_step(
 
 
 def _coarsest(values: FloatArray, places: int, *, single: bool) -> Grid:
-    """The coarsest grid of which decimals of so many places are numbers."""
+    """The coarsest grid of which decimals of that many places are numbers."""
     wider = single and bool(_spacing(values, single=True).max() > 0.1 * 10.0**-places)
     common = gcd(*(round(abs(value) * 10.0**places) for value in values.tolist()))
     # All of n numbers are multiples of that by chance once in common^n.

@@ -238,9 +238,9 @@ def _computed(
         The errors together, root mean square, in those of rounding: of twenty degrees of freedom
         one in a thousand is so large by chance.
     fewest : int
-        So many of the places err by more.
+        At least this number of the places err by more.
     worst : float
-        The share is that of so many of the places.
+        The share that the worst of the places are.
 
     Returns
     -------

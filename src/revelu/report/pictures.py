@@ -247,7 +247,7 @@ def _conditions(conditions: Sequence[Mapping[str, Any]]) -> Picture:
 
 
 def _digits(found: Mapping[str, Any]) -> Picture:
-    """How many weights of each layer are known to so many digits."""
+    """How many weights of each layer are known to each number of digits."""
     figure, axes = _axes(_WIDE)
     for i, digits in enumerate(found["layers"]):
         share = np.linspace(100.0, 0.0, len(digits))
@@ -257,7 +257,7 @@ def _digits(found: Mapping[str, Any]) -> Picture:
     axes.margins(x=0.02)
     axes.legend()
     text = (
-        f"How many of {found['n']:,} weights are known to so many digits or more, by their "
+        f"How many of {found['n']:,} weights are known to a number of digits or more, by their "
         "standard errors; one that nothing tells has none."
     )
     return Picture("Digits of the weights", _svg(figure, "digits"), text, wide=True)

@@ -96,7 +96,7 @@ class SideBySide:
         return said
 
     def to_dict(self, most: int = 10) -> dict[str, Any]:
-        """Return the figures as JSON has them, with so many of the worst rows."""
+        """Return the figures as JSON has them, with the first of the worst rows."""
         n_other = int(self.is_other_class.sum())
         share = 1.0 - n_other / len(self.first) if self.are_classes else None
         return {

@@ -26,7 +26,7 @@ from revelu.recover.method import Layer
 from revelu.recover.refine.derivative import NetworkDerivative, ParameterArrays
 from revelu.types import BoolArray, FloatArray
 
-__all__ = ["Asked", "Reading", "WeightErrors"]
+__all__ = ["Asked", "InputReading", "WeightErrors"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +94,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Reading:
+class InputReading:
     """How coordinates, which a network reads, are made of inputs: ``M x + t``.
 
     Attributes
@@ -169,7 +169,7 @@ class WeightErrors:
             information = across.information(explained)
         return cls(network, across, information, _scale(network, explained, information))
 
-    def layers(self, network: Network, reading: Reading | None = None) -> list[Layer]:
+    def layers(self, network: Network, reading: InputReading | None = None) -> list[Layer]:
         """Return the standard errors of a network, shaped as its layers; a skip's come last.
 
         Infinite where no answer tells a weight; those of a skip's constant are 0, for the last
@@ -179,7 +179,7 @@ class WeightErrors:
         ----------
         network : Network
             That was fitted.
-        reading : Reading, optional
+        reading : InputReading, optional
             What it reads; its rows then have norm 1 in inputs.
         """
         information = self.information
@@ -349,7 +349,7 @@ def _in_inputs(
     network: Network,
     weights: list[FloatArray],
     biases: list[FloatArray],
-    reading: Reading,
+    reading: InputReading,
 ) -> tuple[Network, list[FloatArray], list[FloatArray]]:
     """The network that reads inputs, with unit rows, and how its weights and biases move.
 

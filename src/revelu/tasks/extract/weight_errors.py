@@ -8,7 +8,7 @@ import numpy as np
 from revelu.network import LayeredNetwork, Network
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.recover.method import Layer
-from revelu.recover.refine.weight_errors import Asked, Reading, WeightErrors
+from revelu.recover.refine.weight_errors import Asked, InputReading, WeightErrors
 from revelu.recovery import Recovery, Status
 from revelu.tasks.units import reading
 from revelu.types import BoolArray, FloatArray, IntArray
@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Effort:
+class ErrorEffort:
     """How large a network's errors are computed, and of how many answers.
 
     Attributes
@@ -64,7 +64,7 @@ def with_standard_errors(
     oracle: Oracle,
     recovery: Recovery,
     noise: NoiseFloor,
-    effort: Effort = Effort(),
+    effort: ErrorEffort = ErrorEffort(),
 ) -> Recovery:
     """Return a recovery with standard errors of its network's weights, in the target's units.
 
@@ -84,7 +84,7 @@ def with_standard_errors(
     if asked is None:
         return recovery
     domain = oracle.domain
-    read = None if domain is None else Reading(*reading(domain), domain.is_held)
+    read = None if domain is None else InputReading(*reading(domain), domain.is_held)
     found = WeightErrors.of(network, asked)
     log.info("answers err by %.2g of what their law foretells", found.scale)
     layers = found.layers(network, read)
@@ -93,7 +93,9 @@ def with_standard_errors(
     return replace(recovery, standard_errors=layers)
 
 
-def _asked(oracle: Oracle, network: Network, noise: NoiseFloor, effort: Effort) -> Asked | None:
+def _asked(
+    oracle: Oracle, network: Network, noise: NoiseFloor, effort: ErrorEffort
+) -> Asked | None:
     """All that was answered, with its errors, or as much as there is time for."""
     kept, p = oracle.kept.all(), network.n_parameters
     if kept is None or p > effort.most_weights:

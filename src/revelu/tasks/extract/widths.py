@@ -42,7 +42,7 @@ def no_deeper(methods: Sequence[Method], widths: tuple[int, ...] | None) -> tupl
 
 
 def _up_to(method: Method, n_hidden: int) -> Method:
-    """The method, which gives up above so many hidden layers."""
+    """The method, which gives up above that number of hidden layers."""
     if not isinstance(method, Deep | Leaky):
         return method
     # It climbs a layer at a time, and the last one is found with the outputs.
