@@ -240,7 +240,7 @@ def _computed(
     fewest : int
         At least this number of the places err by more.
     worst : float
-        The share that the worst of the places are.
+        The share is the quantile of that order of those at the places that show it.
 
     Returns
     -------

@@ -168,8 +168,9 @@ class _Audit:
         Part of the seconds that a user allows which no attack is given: a step of a fit that has
         begun goes on beyond the end of its time, by a tenth of a minute where two share a core.
     seconds_of_small, small : float, int
-        The same, once a network of one hidden layer is known that has no more neurons than ``small``: an owner
-        waits a minute for it, and what its other rows do not show in that is little more.
+        The same, once a network of one hidden layer is known that has no more neurons than
+        ``small``: an owner waits a minute for it, and what its other rows do not show in that is
+        little more.
     first_share : float
         Part of the time for the first row, on which the others build.
     promising : float
