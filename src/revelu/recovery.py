@@ -306,7 +306,7 @@ class Recovery(Result):
 
     @property
     def digits_in_words(self) -> str:
-        """How many digits the weights have; empty where that is not known, or no neuron is there."""
+        """How many digits the weights have; empty where that is not known, or nothing is hidden."""
         known = self.digits
         if known is None or self.network is None or not any(self.network.architecture[1:-1]):
             return ""
