@@ -318,9 +318,11 @@ class Recovery(Result):
 
     @property
     def digits_in_words(self) -> str:
-        """How many digits the weights have; empty where that is not known, or there are none."""
-        known = self.digits or []
-        return digits_in_words(known) if any(len(found) for found in known) else ""
+        """How many digits the weights have; empty where that is not known, or nothing is hidden."""
+        known = self.digits
+        if known is None or self.network is None or not any(self.network.architecture[1:-1]):
+            return ""
+        return digits_in_words(known)
 
     def subject(self) -> list[str]:
         """Its widths."""

@@ -18,6 +18,25 @@ from revelu.types import FloatArray
 
 
 @dataclass(frozen=True)
+class _Chosen:
+    """What rows say of links.
+
+    Attributes
+    ----------
+    link : Link or None
+        The one that explains them best; None where they do not tell.
+    lead : float
+        By how many log-likelihoods a head leads over none.
+    is_sure : bool
+        Whether no other link explains them alike, so that no more is to be asked.
+    """
+
+    link: Link | None
+    lead: float
+    is_sure: bool = False
+
+
+@dataclass(frozen=True)
 class LinkSearch:
     """How a link is looked for.
 
@@ -108,11 +127,11 @@ class LinkSearch:
         moves = (rows[:, 1:] != rows[:, :-1]).any(axis=2).all(axis=1)
         if not (is_coarse or moves.any()):
             return links[0], numbers  # steps, which are steps behind any link
-        chosen, lead = self._chosen(links, [rows], numbers)
+        found = self._chosen(links, [rows], numbers)
         # The digits of float64 show how heads curve between neighbours, if they do at all: more
         # are asked where too few of them say something.
-        if chosen is not None or (numbers.law == "float64" and lead <= self.alike):
-            return chosen or links[0], numbers
+        if found.is_sure or (numbers.law == "float64" and found.lead <= self.alike):
+            return found.link or links[0], numbers
         asked, step = [rows], self.first * min(float(np.sqrt(self.shows * share)), self.longest)
         step = max(step, self.near)
         for _ in range(self.most):
@@ -122,12 +141,12 @@ class LinkSearch:
             Y = np.concatenate([part.reshape(-1, Y.shape[1]) for part in asked])
             numbers, links = _read_again(numbers, Y), _by_range(Y)
             if len(links) == 1:
+                return links[0], numbers
+            found = self._chosen(links, asked, numbers)
+            if found.is_sure:
                 break
-            chosen, _ = self._chosen(links, asked, numbers)
-            if chosen is not None:
-                return chosen, numbers
             step *= self._longer(links, more, numbers)
-        return links[0], numbers
+        return found.link or links[0], numbers
 
     def _longer(self, links: Sequence[Link], rows: FloatArray, numbers: Numbers) -> float:
         """By how much longer the next rows are to be than these."""
@@ -164,14 +183,11 @@ class LinkSearch:
 
     def _chosen(
         self, links: Sequence[Link], asked: Sequence[FloatArray], numbers: Numbers
-    ) -> tuple[Link | None, float]:
-        """The link that explains the rows best, None where they do not tell.
-
-        And by how many log-likelihoods a head leads over none.
-        """
+    ) -> "_Chosen":
+        """The link that explains the rows best, as far as they tell."""
         off = [[self._off(link, rows, numbers) for rows in asked] for link in links]
         ratio = np.array([np.concatenate(parts) for parts in off])
-        plain = np.where(np.isnan(ratio[0]), self.beyond, ratio[0])
+        plain = np.where(np.isnan(ratio[0]), 0.0, ratio[0])
         told = np.where(np.isnan(ratio), plain, ratio)
         likelihood, straight = -0.5 * (told**2).sum(axis=1), ratio < self.beyond
         # A row with a kink is straight behind no link, and one without behind the right one.
@@ -182,14 +198,15 @@ class LinkSearch:
         kinked = np.array([np.mean(parts[0] >= self.beyond) for parts in off])
         likelihood[1:][kinked[1:] > self.kinked] = -np.inf
         if likelihood[0] - likelihood[1:].max() > self.lead and not is_wrong[0]:
-            return links[0], 0.0
+            return _Chosen(links[0], 0.0, is_sure=True)
         lead = float(likelihood.max() - likelihood[0])
         if lead <= self.lead:
-            return None, lead
+            return _Chosen(None, lead)
         # Of those that explain answers alike, where they are far from an end, the first of those
         # behind which most rows say something.
-        n_straight = np.where(likelihood > likelihood.max() - self.alike, straight.sum(axis=1), -1)
-        return links[int(np.argmax(n_straight))], lead
+        are_alike = likelihood > likelihood.max() - self.alike
+        n_straight = np.where(are_alike, straight.sum(axis=1), -1)
+        return _Chosen(links[int(np.argmax(n_straight))], lead, is_sure=are_alike.sum() == 1)
 
     def _off(self, link: Link, rows: FloatArray, numbers: Numbers) -> FloatArray:
         """How far each row is off a line behind a link, in errors, (n_rows,); at most ``beyond``.
@@ -203,15 +220,28 @@ class LinkSearch:
             # Terms are as large as their sums are at most of the rows.
             size = np.abs(np.where(np.isfinite(Z), Z, 0.0)).max(axis=1, keepdims=True)
             own = self.own_digits * numbers.eps * np.maximum(size, np.median(size, axis=0))
-            # Next to an end of a range an answer may be the other end less something.
-            ends = link.scale if np.isfinite(link.form.low + link.form.high) else 0.0
-            answered = link.errors(Y, numbers.error(np.maximum(np.abs(Y), ends)))
+            sizes = np.maximum(np.abs(Y), _ends(link, Y, numbers))
+            answered = link.errors(Y, numbers.error(sizes))
             error = np.hypot(answered.reshape(Z.shape), own)
             line = np.linalg.qr(np.vander(np.arange(n_points, dtype=np.float64), 2))[0]
             off = Z - np.einsum("ij,sjk->sik", line @ line.T, Z)
             ratio = (np.abs(off) / error).max(axis=(1, 2))
             moves = (np.ptp(Z, axis=1) > self.told * error.max(axis=1)).any(axis=1)
         return np.where(np.isfinite(ratio) & moves, np.minimum(ratio, self.beyond), np.nan)
+
+
+def _ends(link: Link, Y: FloatArray, numbers: Numbers) -> FloatArray:
+    """Sizes of what each answer, (n, k) -> (k,), is computed from at least.
+
+    Next to an end of a range it may be the other end less something; shares show whether they are.
+    """
+    form = link.form
+    if not np.isfinite(form.low + form.high):
+        return np.zeros(Y.shape[1])
+    if form.low != 0.0 or numbers.grid is not None:
+        return np.full(Y.shape[1], link.scale)
+    low = smallest_with_digits(Y, numbers.format, scale=link.scale, is_paired=True)
+    return np.where(low >= SMALLEST_DIFFERENCE, link.scale, 0.0)
 
 
 def _read_again(numbers: Numbers, Y: FloatArray) -> Numbers:
@@ -240,8 +270,9 @@ def _by_range(Y: FloatArray) -> list[Link]:
     if not finite.all():
         # Only exponentials overflow.
         return [link for link in map(Link.named, ("log", "log1p")) if link.holds(Y).all()] or [NONE]
-    share = "logit" if np.abs(Y).max() <= 1.0 else "logit*100"
-    named = map(Link.named, (share, "log", "log1p", "atanh"))
+    # Small shares are exponentials, all but; of those of per cent that is likelier.
+    shares = ("logit", "log", "log1p"), ("log", "log1p", "logit*100")
+    named = map(Link.named, (*shares[int(np.abs(Y).max() > 1.0)], "atanh"))
     return [NONE, *(link for link in named if link.holds(Y).all())]
 
 
