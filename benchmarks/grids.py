@@ -23,7 +23,8 @@ N_POINTS = 20_000
 
 HEAD = (
     "| network | step | networks | certified | with their neurons "
-    "| error, in steps, median, largest | tolerance over the errors, largest (bar) | queries / parameter, median | CPU s, median |"
+    "| error, in steps, median, largest | tolerance over the errors, largest (bar) "
+    "| queries / parameter, median | CPU s, median |"
 )
 
 
