@@ -170,3 +170,28 @@ def test_fixed_point_answers_that_saturate_are_recovered_with_their_caps():
     X = np.random.default_rng(5).standard_normal((4000, 20))
     assert np.abs(recovery.network(X) - answer(X)).max() <= 2.0**-9
     assert recovery.ledger.n_recovery < 13 * truth.n_parameters
+
+
+def test_a_classifier_that_sends_its_decimals_as_float32_is_certified():
+    truth = scaled(zoo.random_network([4, 6, 3], seed=3), 3.0)
+
+    def answer(X):
+        return single(np.round(softmax(truth(X)), 8))
+
+    recovery = revelu.extract(answer, dim_in=4, seed=0)
+    assert recovery.status is Status.RECOVERED, recovery.evidence
+    X = np.random.default_rng(5).standard_normal((4000, 4))
+    assert np.abs(softmax(recovery.network(X)) - answer(X)).max() < 2e-7
+    assert recovery.ledger.n_recovery < 20 * truth.n_parameters
+
+
+@pytest.mark.slow
+def test_answers_too_coarse_for_lines_say_how_many_digits_would_do():
+    truth = zoo.random_network([40, 20, 1], seed=8651000)
+    recovery = revelu.extract(lambda X: on_grid(truth(X), 2.0**-7), dim_in=40, seed=0, budget=400)
+    assert recovery.status is Status.BUDGET_EXHAUSTED
+    assert any("as 2 digits more would" in said for said in recovery.evidence)
+    two_more = 2.0**-7 / 100.0
+    recovery = revelu.extract(lambda X: on_grid(truth(X), two_more), dim_in=40, seed=0)
+    assert recovery.status is Status.RECOVERED, recovery.evidence
+    assert recovery.ledger.n_recovery < 6 * truth.n_parameters

@@ -28,8 +28,9 @@ class NoiseFloor:
     Attributes
     ----------
     law : str
-        ``"float64"``, ``"float32"``, ``"rounded"`` to a grid of few digits, ``"half-precision"``
-        where they are computed in such, or ``"random"`` where repeated rows differ.
+        What decides by how much answers err: ``"float64"``, ``"float32"``, ``"rounded"`` to a
+        grid of few digits or of any step, ``"half-precision"`` where they are computed in such, or
+        ``"random"`` where repeated rows differ.
     nu : ndarray, shape (k,)
         Relative standard error of an answer.
     scale : ndarray, shape (k,)
@@ -285,7 +286,10 @@ class NoiseFloor:
         """What the answers are, in words that follow "the answers are"."""
         is_stepped = self.law == "float32" and are_steps(float(self.nu.max()), self.numbers.eps)
         steps = " numbers in steps, as of a quantised network" if is_stepped else ""
-        return f"{self.law}{steps}"
+        if self.numbers.grid is None or self.law not in {"rounded", "float32"}:
+            return f"{self.law}{steps}"
+        sums = "float32 sums " if self.law == "float32" else ""
+        return f"{sums}rounded to {self.numbers.grid}{steps}"
 
     @property
     def half_digits(self) -> float:

@@ -130,6 +130,15 @@ class FitSearch(FitQuestions):
             why = Why.REFUTED
         return self._candidate(why)
 
+    def _lacking_digits(self) -> list[str]:
+        """Say how many digits more would show neurons along lines, where answers are too coarse."""
+        lines = self.method.coarse_lines
+        if not self._is_coarse() or self.noise.link.has_head or not self.noise.is_deterministic:
+            return []
+        n = int(np.ceil(np.log10(self.noise.typical_coarseness / lines)))
+        more = "a digit" if n == 1 else f"{n} digits"
+        return [f"these answers are too coarse to show neurons along lines, as {more} more would"]
+
     def _paid(self, rows: Rows) -> Paid:
         """What the next method can use of rows: of a slice that shows but a part, none."""
         if self.subspace is None or self.is_span:
@@ -141,7 +150,7 @@ class FitSearch(FitQuestions):
             None if self.best is None else self._network(),
             why,
             notes=tuple(self.notes),
-            obstacles=tuple(self.obstacles),
+            obstacles=(*self.obstacles, *self._lacking_digits()) if self.obstacles else (),
             warnings=() if self.best is None else (self._resolution(),),
             figures={"refuted": why is Why.REFUTED},
         )
