@@ -339,9 +339,10 @@ class _Attack:
             batch_rows=sys.maxsize,
             max_seconds=round(limits.seconds, 1),
             clock=limits.clock,
-            is_remote=base.is_remote,
             image=base.image,
         )
+        # What is elsewhere is watched by the oracle that asks it, once.
+        outer.is_remote = base.is_remote
         outer.told_link = base.told_link
         outer.check_requests = base.check_requests
         return outer
