@@ -252,8 +252,10 @@ def test_options_reach_the_extraction(invoke, outcome, tmp_path):
         "--workers", 2, "--batch", 12, "--rate", "5/s", "--input-name", "x", "--output-name", "y",
         "--input-shape", "1x6", "--activation", "relu", "--fixed", "rest.csv",
         "--polish", "--elsewhere", "--labels", "--inputs", tmp_path / "X.npy",
+        "--widths", "6,3,1",
     )  # fmt: skip
     assert result.exit_code == 0
+    assert seen.pop("widths") == [6, 3, 1]
     assert np.array_equal(seen.pop("inputs"), np.eye(6))
     assert callable(seen.pop("progress"))
     assert isinstance(seen.pop("executor"), ThreadPoolExecutor)
