@@ -27,8 +27,8 @@ class ErrorEffort:
     quick : float
         Multiplications that are no matter, a tenth of a second: answers times the weights' square.
     each : float
-        Answers a weight, each output counted, that are used where more are not quick: what the
-        certificate has asked is left out evenly, and of the search's own answers what is over
+        Answers a weight, each output counted, that are used where more are not quick: of what the
+        certificate has asked what they lack, evenly, and of the search's own answers up to
     most_own : float
         times as many.
     fewest : float
@@ -41,7 +41,7 @@ class ErrorEffort:
 
     most_weights: int = 2500
     quick: float = 1e9
-    each: float = 3.0
+    each: float = 2.0
     most_own: float = 8.0
     fewest: float = 1.5
     common: float = 0.03
@@ -50,7 +50,7 @@ class ErrorEffort:
         """Return which answers of ``k`` outputs are used for ``p`` weights."""
         most = int(max(self.each * p, self.quick / p**2) / k) + 1
         own = _evenly(np.flatnonzero(~is_check), int(self.most_own * most))
-        checks = _evenly(np.flatnonzero(is_check), most)
+        checks = _evenly(np.flatnonzero(is_check), max(most - len(own), 0))
         return np.union1d(own, checks)
 
 
