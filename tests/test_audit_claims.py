@@ -187,6 +187,16 @@ def test_steps_that_a_defence_has_made_are_no_defence_by_themselves():
     assert found.best != row.defence
 
 
+def test_numbers_that_rounding_makes_whole_are_not_taken_for_labels():
+    """Two digits of answers around 150 are whole numbers; their borders show no classes."""
+    found = revelu.audit(
+        lambda X: 150.0 + 20.0 * ONE(X), dim_in=4, budget=MOST_QUERIES, every_row=True
+    )
+    row = next(row for row in found.rows if row.defence == "2 digits")
+    assert row.finding.network.method == "fit"
+    assert row.queries < 5_000
+
+
 def test_neurons_that_look_alike_are_named():
     network = zoo.random_network([8, 5, 1], seed=3)
     W = network.weights[0].copy()
