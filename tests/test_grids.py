@@ -86,6 +86,13 @@ def test_sums_that_cancel_in_float32_are_on_no_grid(seed):
     assert read_numbers(in_single(network, X)) == Numbers("float32")
 
 
+@pytest.mark.parametrize("low", [0.0, 1.0, 2.0])
+def test_few_numbers_show_a_coarse_grid(low):
+    """Eighths are decimals of three places, or of four digits, hardly any of which occur."""
+    Y = low + np.array([[0.125, 0.25, 0.5, 0.625, 0.875, 0.125]])
+    assert read_grid(Y) == Grid(2, places=3)
+
+
 def test_grids_are_named():
     assert str(Grid(2, places=16)) == "a grid of 2^-16"
     assert str(read_grid(on_grid(np.linspace(-3.0, 5.0, 300), 1 / 512))) == "a grid of 2^-9"

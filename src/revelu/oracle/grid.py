@@ -133,9 +133,12 @@ def read_grid(
             (p for p in range(most_places) if _are_decimals(values, f".{p}f").all()), most_places
         )
         n_lacking = int(np.maximum(digits - 1 - exponents - places, 0).sum())
-        if places >= 1 and n_lacking >= min_lacking:
-            return _coarsest(values, places, single=single)
-        return Grid(10, digits=digits)
+        grid = _coarsest(values, places, single=single) if places >= 1 else None
+        # Multiples of more than a unit of the last place are so in every decade.
+        is_coarser = grid is not None and (grid.base == 2 or grid.step > 0.0)
+        return (
+            grid if is_coarser or (grid and n_lacking >= min_lacking) else Grid(10, digits=digits)
+        )
     step = read_step(values, single=single)
     # On a grid the smaller numbers have fewer digits; half-precision numbers keep theirs.
     binary = (Grid(2, digits=digits) for digits in half_precision)
@@ -186,9 +189,15 @@ def read_step(
 def _coarsest(values: FloatArray, places: int, *, single: bool) -> Grid:
     """The coarsest grid of which decimals of that many places are numbers."""
     wider = single and bool(_spacing(values, single=True).max() > 0.1 * 10.0**-places)
-    common = gcd(*(round(abs(value) * 10.0**places) for value in values.tolist()))
+    units = np.rint(np.abs(values) * 10.0**places)
+    # Beyond 2^53 all numbers are multiples of more than 1.
+    if units.max() >= 2.0**53:
+        return Grid(10, places=places, single=wider)
+    common = gcd(*map(int, units.tolist()))
+    # Where digits are significant the larger numbers are multiples of more.
+    floats = gcd(*map(int, units[units >= np.median(units)].tolist())) != common
     # All of n numbers are multiples of that by chance once in common^n.
-    if common == 1 or len(values) * np.log10(common) < 12.0:
+    if floats or len(values) * np.log10(common) < 6.0:
         return Grid(10, places=places, single=wider)
     return _of_step(common / 10.0**places, single=wider)
 

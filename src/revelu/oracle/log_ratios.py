@@ -75,7 +75,7 @@ def smallest_with_digits(
             found[j] = SMALLEST_DIFFERENCE
         # Differences of float64 numbers that were made float32 ones keep the digits of those down
         # to where half a spacing next to 1, of float64, is half a spacing of the float32 number.
-        elif _are_differences(column, np.float64(scale), number, is_paired):
+        elif _are_differences(column, np.float64(scale), number, of_two):
             found[j] = max(found[j], _EPS / float(number.eps))
         # Rounded numbers do not show what they are differences of, which of two classes either may
         # be: where half a spacing next to 1, of float64, is half a unit of rounding.
