@@ -330,5 +330,4 @@ def test_options_of_domains_are_of_the_commands_that_are_said_to_take_them():
         assert all(option in options[name] for option in ("--box", "--like", "--mean", "--std"))
     for name in names_in(part.split(",")[0]):
         assert "--like" in options[name]
-    assert "--box" not in options["audit"]
     assert "--box" not in options["span"]

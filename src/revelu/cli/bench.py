@@ -32,7 +32,7 @@ TABLES = {
         *("sample_theory", "streamed_samples", "served", "polish", "signs", "peers", "papers"),
         *("many_targets", "deep_targets", "float32_targets", "gpu", "hostile_files", "audit"),
         *("audit_kinds", "targets", "structure", "float32_kernels", "verdicts", "shapes", "links"),
-        *("links_kinds", "tables", "lost_models", "calibration"),
+        *("links_kinds", "tables", "lost_models", "calibration", "grids"),
     )
 }
 TABLES |= {"jwz20": "span_figures.py", "carlini20": "carlini20.py"}

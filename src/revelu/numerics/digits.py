@@ -31,7 +31,7 @@ def digits_in_words(digits: Sequence[FloatArray]) -> str:
     half, tenth = np.quantile(told, (0.5, 0.1))
     open_ = found.size - told.size
     lacking = f"; {open_:,} of {found.size:,} are not told" if open_ else ""
-    return f"{half:.1f} or more of half of the weights, {tenth:.1f} of nine tenths{lacking}"
+    return f"{int(half)} or more of half of the weights, {int(tenth)} of nine tenths{lacking}"
 
 
 def digits_by_layer(digits: Sequence[FloatArray]) -> list[dict[str, Any]]:

@@ -299,7 +299,10 @@ def _recovery(
     evidence = list(best.evidence)
     if best.status is Status.RECOVERED:
         took_over = (
-            f"{a.method.name} gave way to {b.method.name}: {_reason(a)}" for a, b in pairwise(chain)
+            f"{a.method.name} gave way to {b.method.name}: {_reason(a)}"
+            for a, b in pairwise(chain)
+            # What a method said before caps were known is no reason any more.
+            if a.method is not b.method
         )
         evidence = [*took_over, *evidence]
     else:
