@@ -83,7 +83,8 @@ def walk_along(network: Network, seed: int) -> Course:
     walk = Walk(frame, first, noise.unit, sigma, rng, WalkTuning(n_flat_tests=0, refine=2.0))
     surface = Surface(frame, walk.signs, walk.estimate.drawn(walk.scale))
     aside = np.array([-first.normal[1], first.normal[0]])
-    stops = surface.trace(walk.points + walk.points, np.array([aside, -aside]), walk.tuning.rays)
+    both = walk.points.joined(walk.points)
+    stops = surface.trace(both, np.array([aside, -aside]), walk.tuning.rays)
     if stops is None:
         raise ValueError("no ray from the seed meets a wall")
 

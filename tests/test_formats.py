@@ -267,7 +267,7 @@ LAYER = node("Gemm", "x W b", "h", transB=1)
 LAST = node("Gemm", "r A c", "y", transB=1)
 # name: nodes, further initializers, what the message names
 UNREADABLE = {
-    "Tanh": ([LAYER, node("Tanh", "h", "r"), LAST], {}, "Tanh"),
+    "a layer after Tanh": ([LAYER, node("Tanh", "h", "r"), LAST], {}, "Gemm"),
     "Conv": ([node("Conv", "x W", "y")], {"W": np.ones((1, 3, 1))}, "Conv"),
     "a method's name": ([LAYER, node("One", "h", "y")], {}, "One"),
     "Constant without a tensor": (

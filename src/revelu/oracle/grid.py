@@ -146,7 +146,11 @@ def read_grid(
 
 
 def read_step(
-    values: FloatArray, *, single: bool, false_alarm: float = 1e-12, wide: float = 4.0
+    values: FloatArray,
+    *,
+    single: bool,
+    false_alarm: float = 1e-12,
+    wide: tuple[float, float] = (1024.0, 4.0),
 ) -> Grid | None:
     """Tell of which step numbers are multiples; None where they are of none that shows.
 
@@ -160,9 +164,10 @@ def read_step(
         Whether all are float32 numbers.
     false_alarm : float
         Probability that numbers which are not seem to be such multiples.
-    wide : float
+    wide : (float, float)
         Where sums cancel the last binary digits are 0, which is no grid's doing: that of powers of
-        two has to be wider than what a typical number is rounded to, by this factor.
+        two has to be wider than what a typical number is rounded to, by this factor: of float64
+        numbers, whose grids are far coarser, and of float32 ones.
     """
     spacing = _spacing(values, single=single)
 
@@ -178,10 +183,12 @@ def read_step(
             floats = not single and bool(_are_decimals(larger, f".{places - 1}f").all())
             return None if floats else _coarsest(values, places, single=single)
     step, typical = _binary_step(values), float(np.median(spacing))
-    if not (is_proved(step, 1.0) and step >= wide * typical and step == _binary_step(larger)):
+    is_wide = step >= wide[single] * typical and step == _binary_step(larger)
+    if not (is_wide and is_proved(step, 1.0)):
         binary, step = step, _common_step(values, spacing)
         # Powers of two that are no grid's are multiples of their smallest, too.
-        if not step or not is_proved(step, 4.0) or abs(step - binary) < 0.5 * binary:
+        is_binary = abs(step - binary) < 0.5 * binary
+        if not step or not is_proved(step, 4.0) or is_binary or not _has_levels(values, step):
             return None
     return _of_step(step, single=single and bool(spacing.max() > 0.1 * step))
 
@@ -199,7 +206,15 @@ def _coarsest(values: FloatArray, places: int, *, single: bool) -> Grid:
     # All of n numbers are multiples of that by chance once in common^n.
     if floats or len(values) * np.log10(common) < 6.0:
         return Grid(10, places=places, single=wider)
-    return _of_step(common / 10.0**places, single=wider)
+    found = _of_step(common / 10.0**places, single=wider)
+    if found.step and not _has_levels(values, found.step):
+        return Grid(10, places=places, single=wider)
+    return found
+
+
+def _has_levels(values: FloatArray, step: float, least: float = 100.0) -> bool:
+    """Whether numbers span more multiples of a step than a forest has trees that vote."""
+    return bool(np.ptp(values) >= least * step)
 
 
 def _of_step(step: float, *, single: bool) -> Grid:

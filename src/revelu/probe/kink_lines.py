@@ -79,21 +79,18 @@ class KinkLines:
         gap = Y[:, 2] - Y[:, 1] - a * (tau[:, 2] - tau[:, 1])[:, None]
         # From the second point on, a (t2 - t1) + jump (t2 - tau) is the gap's rise.
         meets = tau[:, 2] - (gap * jumps).sum(axis=1) / safe**2
-        on_left = np.clip((meets - tau[:, 1]) / half[:, 0], 0.0, 2.0)
-        apart = np.hypot(_lever(on_left), _lever(2.0 - on_left))
-        tau_error = apart * sigma_ / safe
         # At an inner point itself the kink would be anywhere between that and the outer one.
-        margin = SIGMAS * tau_error
+        margin = SIGMAS * 4.0 * sigma_ / safe
         inside = (meets > tau[:, 1] + margin) & (meets < tau[:, 2] - margin)
         # With several outputs the lines of all must meet there.
         off = np.linalg.norm(gap - jumps * (tau[:, 2] - meets)[:, None], axis=1)
-        inside &= off <= SIGMAS * apart * rounding
+        inside &= off <= SIGMAS * 4.0 * rounding
         is_kink = finite & inside & (size > 4.0 * SIGMAS * error)
         slopes = np.stack([a, b], axis=1)
-        # Two answers apart err by the root of 2.
-        is_blank = np.linalg.norm(np.ptp(Y, axis=1), axis=1) <= SIGMAS * np.sqrt(2.0) * rounding
-        is_blank &= finite
-        return Kinks(is_kink, is_blank, meets, tau_error, jumps, error / safe, Y[:, 1:3], slopes)
+        is_blank = finite & (np.linalg.norm(np.ptp(Y, axis=1), axis=1) <= SIGMAS * 4.0 * rounding)
+        return Kinks(
+            is_kink, is_blank, meets, 4.0 * sigma_ / safe, jumps, error / safe, Y[:, 1:3], slopes
+        )
 
     def beside(self, rows: IntArray, tau: FloatArray) -> FloatArray:
         """Points on both sides of where lines meet, shape (2 m, d)."""
@@ -106,18 +103,10 @@ class KinkLines:
         step, tau, meets = self.T[rows] / 64.0, self.tau[rows], seen.tau[rows]
         sigma_ = sigma * np.sqrt(1.0 + (self.X[rows] ** 2).mean(axis=1))
         away = np.stack([meets - step - tau[:, 1], meets + step - tau[:, 2]], axis=1)
-        off = np.linalg.norm(Z - seen.values[rows] - seen.slopes[rows] * away[:, :, None], axis=2)
-        error = np.hypot(1.0, _lever(np.abs(away) / (0.5 * self.T[rows])[:, None]))
-        allowed = SIGMAS * error * (sigma_ * np.sqrt(Z.shape[2]))[:, None]
-        return np.asarray((off <= allowed).all(axis=1))
-
-
-def _lever(away: FloatArray) -> FloatArray:
-    """Standard errors, in those of an answer, of a line through two points beyond the second.
-
-    ``away`` is how far, in distances of the two: the line is ``(1 + away) y2 - away y1``.
-    """
-    return np.hypot(1.0 + away, away)
+        off = np.linalg.norm(
+            Z - seen.values[rows] - seen.slopes[rows] * away[:, :, None], axis=2
+        ).max(axis=1)
+        return np.asarray(off <= SIGMAS * 4.0 * sigma_ * np.sqrt(Z.shape[2]))
 
 
 @dataclass(frozen=True)
