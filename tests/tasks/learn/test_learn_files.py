@@ -4,12 +4,12 @@ import json
 
 import numpy as np
 import pytest
+from test_learn import draw, largest_error, samples
 from typer.testing import CliRunner
 
 import revelu
 from revelu.cli.app import app
 from revelu.tasks.learn import samples as task
-from test_learn import draw, largest_error, samples
 
 
 @pytest.fixture

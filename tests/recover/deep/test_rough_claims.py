@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+from test_rough_layers import InFloat32
 
 from revelu.network import zoo
 from revelu.oracle import Oracle, measure_noise
 from revelu.tasks.extract.claims import doubt_about
 from revelu.tasks.extract.job import CertifyingJob
-from test_rough_layers import InFloat32
 
 
 def asked(widths, seed):

@@ -288,7 +288,7 @@ def test_forms_that_make_no_sense_are_refused(invoke, arguments, word):
 
 # What the guide shows.
 
-GUIDE = Path(__file__).parents[1] / "docs" / "guides" / "audit.md"
+GUIDE = Path(__file__).parents[3] / "docs" / "guides" / "audit.md"
 SHOWN = {block.title: block.code for block in blocks(GUIDE) if block.title}
 
 

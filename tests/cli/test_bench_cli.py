@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from revelu.cli.app import app
 from revelu.cli.bench import PUBLISHED, TABLES
 
-CLONE = Path(__file__).parents[1]
+CLONE = Path(__file__).parents[2]
 
 
 def test_every_script_of_the_benchmarks_has_a_name():

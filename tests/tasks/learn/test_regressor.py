@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from sklearn.multioutput import MultiOutputRegressor
 from sklearn.utils.estimator_checks import check_estimator
+from test_learn import draw, samples
 
 import revelu
-from test_learn import draw, samples
 
 
 @pytest.mark.slow

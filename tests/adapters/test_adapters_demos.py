@@ -35,7 +35,7 @@ def test_demos_come_along(name):
 
 def script(name):
     """A script of the repository as a module."""
-    path = Path(__file__).parents[1] / "scripts" / f"{name}.py"
+    path = Path(__file__).parents[2] / "scripts" / f"{name}.py"
     spec = spec_from_file_location(name, path)
     module = module_from_spec(spec)
     spec.loader.exec_module(module)

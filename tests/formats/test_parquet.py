@@ -4,9 +4,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
+from test_learn import draw, largest_error, samples
 
 import revelu
-from test_learn import draw, largest_error, samples
 
 TRUTH = draw(3, 2, 90)
 

@@ -268,7 +268,7 @@ def test_defences_change_the_answers(command, tmp_path):
 
 def test_example_of_the_guide_goes_on_from_its_journal(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    path = Path(__file__).parents[1] / "docs/guides/endpoints.md"
+    path = Path(__file__).parents[2] / "docs/guides/endpoints.md"
     guide = path.read_text(encoding="utf-8")
     served = re.search(r"^revelu serve demo:(\w+) --port 8080$", guide, re.MULTILINE)[1]
     line = re.search(r"^revelu extract (http.*)$", guide, re.MULTILINE)[1]

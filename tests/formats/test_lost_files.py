@@ -21,7 +21,7 @@ from revelu.adapters.ports import Ports
 from revelu.cli.app import app
 from revelu.errors import FormatError, InputError
 
-KEPT = Path(__file__).parent / "lost"
+KEPT = Path(__file__).parents[1] / "lost"
 NETWORK = zoo.random_network([4, 6, 5, 2], seed=0)
 X = np.random.default_rng(16_140_000).normal(size=(20, 4))
 

@@ -9,7 +9,7 @@ import pytest
 
 import revelu
 
-FOLDER = Path(__file__).parents[1] / "benchmarks"
+FOLDER = Path(__file__).parents[3] / "benchmarks"
 
 # Seeds of tests; those of the benchmark are others.
 FIRST = 910_000

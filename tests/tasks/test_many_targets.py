@@ -11,7 +11,7 @@ import pytest
 import revelu
 from revelu.network import zoo
 
-FOLDER = Path(__file__).parents[1] / "benchmarks"
+FOLDER = Path(__file__).parents[2] / "benchmarks"
 
 # Seeds of tests; those of the benchmark are others.
 FIRST = 900_000

@@ -5,6 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from test_deep import are_layers_of
 
 import revelu
 from revelu import Network, Status
@@ -13,7 +14,6 @@ from revelu.oracle import Oracle, Rounded, degrade, measure_noise
 from revelu.recover.deep import Deep
 from revelu.tasks.extract.claims import doubt_about
 from revelu.tasks.extract.job import CertifyingJob
-from test_deep import are_layers_of
 
 
 def leaky(X, rng_seed=3, widths=(7, 6), slope=0.1):

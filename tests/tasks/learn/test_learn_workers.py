@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from test_learn import draw, largest_error, samples
 from typer.testing import CliRunner
 
 import revelu
@@ -18,7 +19,6 @@ from revelu.cli.app import app
 from revelu.numerics.reservoir import Reservoir
 from revelu.probe.streams import work_through
 from revelu.tasks.learn import samples as task
-from test_learn import draw, largest_error, samples
 
 D, M, SHARDS, ROWS = 16, 3, 8, 500
 

@@ -11,7 +11,7 @@ SUFFIXES = (
     *(".onnx", ".npz", ".safetensors", ".pt"),
     *(".pkl", ".joblib", ".h5", ".keras", ".tflite", ".zip", ".mat", ".nnet"),
 )
-FOLDER = Path(__file__).parents[1] / "benchmarks"
+FOLDER = Path(__file__).parents[2] / "benchmarks"
 
 
 @pytest.fixture
