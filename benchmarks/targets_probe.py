@@ -1,6 +1,6 @@
 """What `revelu probe` says of services, and whether the command that it names works.
 
-Each service answers on loopback; for benchmarks/targets.py, and tests/test_probe_services.py.
+Each service answers on loopback; for benchmarks/targets.py, and tests/tasks/test_probe_services.py.
 """
 
 import json
