@@ -180,7 +180,7 @@ class ArrayMachine(Machine):
             case "_codecs encode":  # how Python 3 writes bytes for Python 2
                 if len(arguments) != 2 or arguments[1] not in {"latin1", "latin-1"}:
                     self.damaged()
-                return arguments[0].encode("latin-1")
+                return self._encoded(arguments[0])
         return Record(name, arguments)
 
     def _holder(self, kind: Any, arguments: tuple[Any, ...]) -> Any:
@@ -190,9 +190,10 @@ class ArrayMachine(Machine):
             return kind()
         if kind is bytes:
             text, *_ = items
-            return text.encode("latin-1") if isinstance(text, str) else self._bytes(text)
+            return self._encoded(text) if isinstance(text, str) else self._bytes(text)
         if not isinstance(items[0], list | tuple):
             self.damaged()
+        self.copy(len(items[0]))
         if kind is dict:
             return self._pairs(items[0])
         if kind is not list:
@@ -202,7 +203,14 @@ class ArrayMachine(Machine):
     def _bytes(self, found: Any) -> bytes:
         if not isinstance(found, bytes | bytearray):
             self.damaged()
+        self.copy(len(found))
         return bytes(found)
+
+    def _encoded(self, text: Any) -> bytes:
+        if not isinstance(text, str):
+            self.damaged()
+        self.copy(len(text))
+        return text.encode("latin-1")
 
     def _pairs(self, items: Any) -> dict[Any, Any]:
         pairs = [tuple(pair) for pair in items if isinstance(pair, list | tuple)]
@@ -234,9 +242,11 @@ class ArrayMachine(Machine):
             inner = ArrayMachine(self.path, self.content, self.classes)
             inner.stream.seek(self.stream.tell())
             inner.n_steps, inner.n_keys = self.n_steps, self.n_keys
+            inner.n_copied = self.n_copied
             found = inner.run()
             self.stream.seek(inner.stream.tell())
             self.n_steps, self.n_keys = inner.n_steps, inner.n_keys
+            self.n_copied = inner.n_copied
             return found
         if wrapper.get("numpy_array_alignment_bytes") is not None:
             self.stream.seek(self.stream.read(1)[0], io.SEEK_CUR)
@@ -256,10 +266,11 @@ class ArrayMachine(Machine):
         if dtype.hasobject:
             if not isinstance(data, list) or len(data) != prod(shape):
                 self.damaged()
+            self.copy(len(data))
             found = np.empty(len(data), object)
             found[:] = data
             return found.reshape(shape, order=order)
-        data = data.encode("latin-1") if isinstance(data, str) else data
+        data = self._encoded(data) if isinstance(data, str) else data
         if not isinstance(data, bytes | bytearray | memoryview):
             self.damaged()
         if len(data) != prod(shape) * dtype.itemsize:

@@ -111,9 +111,12 @@ class ChannelsLast:
     def scale(self, s: FloatArray, t: FloatArray) -> None:
         """Multiply each channel, or each number, and add to it."""
         self.check_open()
-        if self._was_image is not None and s.size > 1:
+        if self._was_image is not None:
             c, h, w = self._was_image
-            s, t = (v.reshape(h, w, c).transpose(2, 0, 1).reshape(-1) for v in (s, t))
+            s, t = (
+                v.reshape(h, w, c).transpose(2, 0, 1).reshape(-1) if v.size > 1 else v
+                for v in (s, t)
+            )
         if s.size not in {1, self.shape[0]} or t.size not in {1, self.shape[0]}:
             self.chain.refuse(f"a scaling of {s.size} columns that reads {self.shape[0]}")
         self.chain.scale(s.reshape(-1), t.reshape(-1))

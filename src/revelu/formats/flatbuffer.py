@@ -28,6 +28,11 @@ class FlatTable:
         """Return the table that a file begins with."""
         return cls(content, _at(content, "<I", 0))
 
+    @classmethod
+    def without_fields(cls) -> Self:
+        """Return what stands for a table that is not there: all its fields are as usual."""
+        return cls(struct.pack("<HHi", 4, 4, 4), 4)
+
     def number(self, field: int, form: str, usual: float = 0) -> Any:
         """Return a number, or what stands for one that is not there; ``form`` as of struct."""
         place = self._place_of(field)

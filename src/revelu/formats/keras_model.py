@@ -162,10 +162,12 @@ class _Variables:
         return found
 
 
-def _in_order(path: Path, config: Any) -> list[tuple[str, Mapping[str, Any]]]:
-    """The layers of a description, each with its configuration, as they run."""
+def _in_order(path: Path, config: Any, most: int = 5000) -> list[tuple[str, Mapping[str, Any]]]:
+    """The layers of a description, each with its configuration, as they run: ``most`` of them."""
     kind, inner = config["class_name"], config["config"]
     layers = inner if isinstance(inner, list) else inner["layers"]
+    if len(layers) > most:
+        raise FormatError(f"{path}: over {most:,} layers")
     found = [(f"{layer['class_name']}", layer["config"]) for layer in layers]
     if kind == "Sequential":
         return found
@@ -264,7 +266,9 @@ class _KerasReader:
         if isinstance(given, dict):
             inner, given = given.get("config") or {}, given.get("class_name", "")
         name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", f"{given or 'linear'}").lower()
-        name = {"re_lu": "relu", "leaky_re_lu": "leaky_relu"}.get(name, name)
+        if name in {"re_lu", "leaky_re_lu"} and isinstance(inner, dict):  # a layer, with its own
+            (self._relu if name == "re_lu" else self._leaky)(inner)
+            return
         slope = inner.get("negative_slope", 0.2) if isinstance(inner, dict) else 0.2
         self.put.activation(name, float(slope))
 

@@ -105,13 +105,20 @@ def _layers(path: Path, named: Mapping[str, Any]) -> list[tuple[np.ndarray, np.n
             continue
         place = found[match[1][0].lower()]
         if isinstance(value, list) and not match[2]:
+            if place:
+                raise FormatError(f"{path}: {name} is there twice, by another name")
             place.update({i: array for i, array in enumerate(value) if array is not None})
         elif isinstance(value, np.ndarray):
+            if int(match[2] or 0) in place:
+                raise FormatError(f"{path}: {name} is there twice, by another name")
             place[int(match[2] or 0)] = value
     if not found["w"] or set(found["w"]) != set(found["b"]):
         listed = ", ".join(list(named)[:12]) or "nothing"
         raise FormatError(f"{path}: no W and b of the same layers; it has {listed}")
-    layers = [(found["w"][i], found["b"][i]) for i in sorted(found["w"])]
+    numbers = sorted(found["w"])
+    if numbers != list(range(numbers[0], numbers[0] + len(numbers))):
+        raise FormatError(f"{path}: between its layers {numbers[:12]} others are not read")
+    layers = [(found["w"][i], found["b"][i]) for i in numbers]
     if any(W.ndim != 2 for W, _ in layers):
         raise FormatError(f"{path}: weights that are no matrices")
     # MATLAB has a row a neuron; where only columns fit, they are those.
@@ -178,7 +185,8 @@ class _MatReader:
     def matrix(self, data: bytes, *, in_cell: bool = False) -> tuple[str, Any]:
         """Read the name of a matrix and its numbers; a cell as a list, others as None."""
         parts = self.elements(data)
-        kind = next(parts)[1][0 if self.order == "<" else 3]
+        flags = next(parts)[1]
+        kind, more = (flags[i if self.order == "<" else 3 - i] for i in (0, 1))
         dims = np.frombuffer(next(parts)[1], f"{self.order}i4").tolist()
         name = next(parts)[1].decode("latin-1")
         if kind == _Class.CELL and not in_cell:
@@ -186,7 +194,8 @@ class _MatReader:
                 self.matrix(part, in_cell=True)[1] for of, part in parts if of == _Element.MATRIX
             ]
             return name, [a if isinstance(a, np.ndarray) else None for a in cells]
-        if not _Class.DOUBLE <= kind <= _Class.UINT64:
+        is_complex = bool(more & 0x08)
+        if is_complex or not _Class.DOUBLE <= kind <= _Class.UINT64:
             return name, None
         stored, numbers = next(parts)
         array = np.frombuffer(numbers, f"{self.order}{_TYPES[stored]}")

@@ -77,15 +77,24 @@ class Machine:
         some thousands.
     most_keys : int
         Keys of dicts and sets that are no text, whose hashes may all be the same.
+    most_copied : int
+        Items and bytes that calls may copy, or the size of the pickle where that is more: one list
+        may be copied by every few instructions.
     """
 
     def __init__(
-        self, path: Path, content: bytes, most_steps: int = 2**20, most_keys: int = 10_000
+        self,
+        path: Path,
+        content: bytes,
+        most_steps: int = 2**20,
+        most_keys: int = 10_000,
+        most_copied: int = 2**24,
     ) -> None:
         self.path, self.content = path, content
         self.stream = io.BytesIO(content)
         self.most_steps, self.most_keys = most_steps, most_keys
-        self.n_steps = self.n_keys = 0
+        self.most_copied = max(most_copied, 4 * len(content))
+        self.n_steps = self.n_keys = self.n_copied = 0
         self.stack: list[Any] = []
         self.marks: list[int] = []
         self.memo: dict[object, Any] = {}
@@ -104,9 +113,16 @@ class Machine:
             self.damaged()
         if isinstance(state, tuple) and len(state) == 2:  # with those of slots
             both = [part for part in state if isinstance(part, dict)]
+            self.copy(sum(map(len, both)))
             state = {k: v for part in both for k, v in part.items()} if both else state
         found.state = state
         return found
+
+    def copy(self, n: int) -> None:
+        """Count items or bytes that are about to be copied."""
+        self.n_copied += n
+        if self.n_copied > self.most_copied:
+            raise FormatError(f"{self.path}: copies more than a pickle of its size has")
 
     def persistent(self, _: Any) -> Any:
         """Return what an identifier stands for of something outside of the pickle."""
@@ -285,6 +301,9 @@ class Machine:
 
     def _check_keys(self, keys: list[Any]) -> None:
         if not all(isinstance(key, _KEYS) for key in keys):
+            self.damaged()
+        # A large number is hashed anew each time.
+        if any(isinstance(key, int) and key.bit_length() > 64 for key in keys):
             self.damaged()
         self.n_keys += sum(not isinstance(key, str) for key in keys)
         if self.n_keys > self.most_keys:

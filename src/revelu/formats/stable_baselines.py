@@ -62,8 +62,11 @@ def read(path: Path, activation: str | None = None) -> OpenModel:  # noqa: ARG00
 
 def _model(path: Path, named: Mapping[str, np.ndarray], said: Mapping[str, Any]) -> OpenModel:
     found = next((a for a in _ACTORS if any(_numbered(n, a[0]) for n in named)), None)
-    others = ("features_extractor.", "lstm", "mlp_extractor.shared_net")
-    if found is None or any(name.startswith(others) for name in named):
+    others = ("lstm", "mlp_extractor.shared_net")
+    # What comes before the layers is also kept inside what acts: q_net.features_extractor.
+    if found is None or any(
+        name.startswith(others) or "features_extractor." in name for name in named
+    ):
         listed = ", ".join(list(named)[:8])
         raise FormatError(f"{path}: no policy of linear layers; it has {listed}")
     stem, last, usual, head = found

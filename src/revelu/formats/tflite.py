@@ -49,8 +49,8 @@ _PADDING = {"same": 0, "valid": 1}
 _ACTIVATIONS = {0: "linear", 1: "relu", 3: "relu6", 4: "tanh"}
 
 _QUANTISED = (
-    "the original rounds what its layers give to 8 bits, which the network does not: its answers "
-    "are those without the rounding"
+    "the original rounds what its layers give to 8 bits, or what they read, which the network does "
+    "not: its answers are those without the rounding"
 )
 
 
@@ -82,15 +82,25 @@ class _Tensor:
     """
 
     def __init__(self, table: FlatTable, buffers: list[FlatTable]) -> None:
-        self.name = table.text(3)
-        self.shape = tuple(int(n) for n in table.array(0, "<i4"))
+        # Nothing is copied before it is needed: any number of tensors may lie in one place.
+        self.table = table
         self.kind = int(table.number(1, "b"))
         place = int(table.number(2, "I"))
         self.buffer = buffers[place] if place < len(buffers) else None
         said = table.table(4)
-        self.scale = np.empty(0) if said is None else said.array(2, "<f4").astype(np.float64)
-        self.zero = np.empty(0) if said is None else said.array(3, "<i8").astype(np.float64)
+        self.scale = np.empty(0, "f4") if said is None else said.array(2, "<f4")
+        self.zero = np.empty(0, "i8") if said is None else said.array(3, "<i8")
         self.axis = 0 if said is None else int(said.number(6, "i"))
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return self.table.text(3)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Its shape, the batch first."""
+        return tuple(self.table.array(0, "<i4").tolist())
 
     @property
     def data(self) -> np.ndarray:
@@ -110,9 +120,9 @@ class _Tensor:
         along = [1] * found.ndim
         if self.scale.size > 1:
             along[self.axis] = self.scale.size
-        zero = self.zero if self.zero.size else np.zeros(1)
-        shift = np.broadcast_to(zero, self.scale.shape).reshape(along)
-        return (found - shift) * self.scale.reshape(along)
+        scale, zero = self.scale.astype(np.float64), self.zero.astype(np.float64)
+        shift = np.broadcast_to(zero if zero.size else np.zeros(1), scale.shape).reshape(along)
+        return (found - shift) * scale.reshape(along)
 
 
 class _FlatReader:
@@ -167,7 +177,12 @@ class _FlatReader:
         row, dtype = self.chain.row, np.dtype(np.float32)
         names = [self.tensors[place].name or usual for place, usual in self._ends()]
         frame = None if names[0] == names[1] else Frame(names[0], row, dtype, names[1], dtype)
-        whole = any(t.scale.size and t.kind in {3, 7, 9} and not t.data.size for t in self.tensors)
+        # Weights of 8 bits that are not made floats first are multiplied with inputs of 8 bits.
+        floats = set(self.made.values())
+        whole = any(
+            t.scale.size and t.kind in {3, 7, 9} and not (i in floats and t.data.size)
+            for i, t in enumerate(self.tensors)
+        )
         return OpenModel(
             f"TensorFlow Lite model of {len(self.operators)} operators",
             row,
@@ -185,7 +200,10 @@ class _FlatReader:
         """Add an operator that reads a value; return the value that comes of it."""
         place = int(operator.number(0, "I"))
         name = _NAMES.get(self.codes[place], f"of the number {self.codes[place]}")
-        inputs, (output,) = (operator.array(f, "<i4").tolist() for f in (1, 2))
+        ends = [operator.array(f, "<i4") for f in (1, 2)]
+        if max(end.size for end in ends) > 1000:
+            self.chain.refuse("an operator of over 1,000 values")
+        inputs, (output,) = (end.tolist() for end in ends)
         if name == "DEQUANTIZE" and self.tensors[inputs[0]].data.size:
             self.made[output] = inputs[0]
             return value
@@ -218,7 +236,7 @@ class _FlatReader:
         }
         if name not in readers:
             self.chain.refuse(f"its operator {name} is none that is read")
-        readers[name](inputs, operator.table(4) or FlatTable(operator.content, operator.place))
+        readers[name](inputs, operator.table(4) or FlatTable.without_fields())
         return int(output)
 
     def _constant(self, place: int) -> FloatArray:
