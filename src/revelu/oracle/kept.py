@@ -14,13 +14,16 @@ class KeptAnswers:
     Attributes
     ----------
     most_numbers : int
-        That are kept, 64 MiB: where there are more, every other row is let go, old and new alike.
+        That are kept, 64 MiB: where there are more, every other row is let go, old and new alike,
+        be they of one round or each of its own.
     """
 
     most_numbers: int = 2**23
     _rows: list[tuple[FloatArray, FloatArray, bool]] = field(default_factory=list, init=False)
     _n_numbers: int = field(default=0, init=False)
     _every: int = field(default=1, init=False)
+    _n_asked: int = field(default=0, init=False)
+    _n_outputs: int = field(default=0, init=False)
 
     def add(self, X: FloatArray, Y: FloatArray, *, is_check: bool = False) -> None:
         """Keep a round's queries (n, d) and answers (n, k), as the target gave them.
@@ -30,16 +33,26 @@ class KeptAnswers:
         is_check : bool
             Whether they are a certificate's.
         """
-        self._rows.append((X[:: self._every].copy(), Y[:: self._every].copy(), is_check))
-        self._n_numbers += sum(part.size for part in self._rows[-1][:2])
-        while self._n_numbers > self.most_numbers and self._every < 2**20:
+        self._n_outputs = Y.shape[1]
+        which = slice(-self._n_asked % self._every, None, self._every)
+        self._n_asked += len(X)
+        self._keep(X[which], Y[which], is_check)
+        while self._n_numbers > self.most_numbers and self._every < 2**40:
             self._every *= 2
-            self._rows = [(X[::2].copy(), Y[::2].copy(), check) for X, Y, check in self._rows]
-            self._n_numbers = sum(X.size + Y.size for X, Y, _ in self._rows)
+            rows, n = self._rows, 0
+            self._rows, self._n_numbers = [], 0
+            for inputs, answers, check in rows:
+                self._keep(inputs[n % 2 :: 2], answers[n % 2 :: 2], check)
+                n += len(inputs)
+
+    def _keep(self, X: FloatArray, Y: FloatArray, is_check: bool) -> None:
+        if len(X):
+            self._rows.append((X.copy(), Y.copy(), is_check))
+            self._n_numbers += X.size + Y.size
 
     def clear(self) -> None:
         """Forget all of them: queries are coordinates of another domain from now on."""
-        self._rows, self._n_numbers, self._every = [], 0, 1
+        self._rows, self._n_numbers, self._every, self._n_asked = [], 0, 1, 0
 
     def all(self) -> tuple[FloatArray, FloatArray, BoolArray] | None:
         """Return queries (n, d), answers (n, k), in their order, and which are a certificate's.
@@ -47,8 +60,7 @@ class KeptAnswers:
         None where there are none.
         """
         # A target that answers otherwise than at first is judged by what it answers now.
-        k = self._rows[-1][1].shape[1] if self._rows else 0
-        rows = [row for row in self._rows if row[1].shape[1] == k and len(row[0])]
+        rows = [row for row in self._rows if row[1].shape[1] == self._n_outputs]
         if not rows:
             return None
         X, Y = (np.concatenate([row[i] for row in rows]) for i in (0, 1))
