@@ -193,7 +193,7 @@ class ArrayMachine(Machine):
             return self._encoded(text) if isinstance(text, str) else self._bytes(text)
         if not isinstance(items[0], list | tuple):
             self.damaged()
-        self.copy(len(items[0]))
+        self.copy(len(items[0]), each=100)
         if kind is dict:
             return self._pairs(items[0])
         if kind is not list:
@@ -266,7 +266,7 @@ class ArrayMachine(Machine):
         if dtype.hasobject:
             if not isinstance(data, list) or len(data) != prod(shape):
                 self.damaged()
-            self.copy(len(data))
+            self.copy(len(data), each=8)
             found = np.empty(len(data), object)
             found[:] = data
             return found.reshape(shape, order=order)

@@ -454,7 +454,7 @@ class _Reader:
         elif term.base:
             n = len(self.layers[term.base - 1][0])
         else:
-            n = len(s)
+            n = len(s) if len(s) > 1 else self.row_size or 1
         if n * n > MAX_PRODUCT:
             raise FormatError(f"{self.path}: {n:,} columns that are multiplied by themselves")
         return [term.times(np.diag(np.broadcast_to(s, (n,))), self.path)]
@@ -462,7 +462,7 @@ class _Reader:
     def _sub(self, node: Any, _: dict[str, Any]) -> list[_Term]:
         """A constant taken off, such as the mean of inputs, which may have their shape."""
         b = self._constant(node, node.input[1])
-        if b.size > 1 and b.shape[0] != 1:
+        if b.size > 1 and b.ndim > 1 and b.shape[0] != 1:
             raise FormatError(f"{self.path}: Sub takes off an array of shape {b.shape}")
         return [self._one(node, node.input[0]).plus(-b.reshape(-1))]
 

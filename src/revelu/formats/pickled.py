@@ -78,7 +78,7 @@ class Machine:
     most_keys : int
         Keys of dicts and sets that are no text, whose hashes may all be the same.
     most_copied : int
-        Items and bytes that calls may copy, or the size of the pickle where that is more: one list
+        Bytes that calls may copy, or four times those of the pickle where that is more: one list
         may be copied by every few instructions.
     """
 
@@ -88,7 +88,7 @@ class Machine:
         content: bytes,
         most_steps: int = 2**20,
         most_keys: int = 10_000,
-        most_copied: int = 2**24,
+        most_copied: int = 2**26,
     ) -> None:
         self.path, self.content = path, content
         self.stream = io.BytesIO(content)
@@ -113,14 +113,14 @@ class Machine:
             self.damaged()
         if isinstance(state, tuple) and len(state) == 2:  # with those of slots
             both = [part for part in state if isinstance(part, dict)]
-            self.copy(sum(map(len, both)))
+            self.copy(sum(map(len, both)), each=100)
             state = {k: v for part in both for k, v in part.items()} if both else state
         found.state = state
         return found
 
-    def copy(self, n: int) -> None:
-        """Count items or bytes that are about to be copied."""
-        self.n_copied += n
+    def copy(self, n: int, each: int = 1) -> None:
+        """Count items of ``each`` bytes that are about to be copied."""
+        self.n_copied += n * each
         if self.n_copied > self.most_copied:
             raise FormatError(f"{self.path}: copies more than a pickle of its size has")
 

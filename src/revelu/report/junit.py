@@ -18,8 +18,8 @@ def junit(account: Mapping[str, Any]) -> str:
     """Return the text of a report with one test case a kind of answers.
 
     The answers as they are fail where ``--fail-on`` says so, and are an error where what it asks
-    cannot be told; with ``--fail-on worse`` so is each row that became worse.  What was not tried
-    is skipped.
+    cannot be told; with ``--fail-on worse`` so do, and are, each row that became worse, and each
+    of which that is not known.  What was not tried is skipped.
 
     Parameters
     ----------
@@ -77,9 +77,9 @@ def _case(account: Mapping[str, Any], row: Mapping[str, Any]) -> ET.Element:
 def _end(account: Mapping[str, Any], row: Mapping[str, Any]) -> str:
     """``failure``, ``error`` or nothing, as ``--fail-on`` says of a row."""
     asked = account["fail_on"] or {}
-    worse = {c["defence"] for c in account["changes"] or () if c["direction"] == "worse"}
-    if asked.get("worse") and row["defence"] in worse:
-        return "failure"
+    ways = {c["defence"]: c["direction"] for c in account["changes"] or ()}
+    if "worse" in asked and (way := ways.get(row["defence"])) in {"worse", "unknown"}:
+        return "failure" if way == "worse" else "error"
     of_first = {name: fails for name, fails in asked.items() if name != "worse"}
     if row["defence"] != "none" or not of_first:
         return ""
