@@ -145,6 +145,8 @@ class _Machine(Machine):
     def __init__(self, path: Path, content: bytes, read: Callable[[str], bytes]) -> None:
         super().__init__(path, content)
         self.read = read
+        # A pickle may name one storage any number of times, as tied weights do.
+        self.contents: dict[str, bytes] = {}
 
     @staticmethod
     def refusal(path: Path) -> str:
@@ -170,7 +172,9 @@ class _Machine(Machine):
             self.refuse("no storage")
         if dtype not in _DTYPES:
             raise FormatError(f"{self.path}: {dtype} is not float64 or float32")
-        content = self.read(key)
+        if key not in self.contents:
+            self.contents[key] = self.read(key)
+        content = self.contents[key]
         if len(content) != n * _DTYPES[dtype].itemsize:
             raise FormatError(f"{self.path}: a tensor declares what the file does not hold")
         return _Storage(_DTYPES[dtype], content)
