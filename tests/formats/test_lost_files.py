@@ -116,13 +116,17 @@ def test_a_policy_of_other_units_is_refused(tmp_path, between):
         revelu.load(path)
 
 
-def test_a_policy_that_remembers_is_refused(tmp_path):
-    """Its layers read what an LSTM gives, and not the observation."""
+@pytest.mark.parametrize(
+    ("before", "actions"),
+    [("lstm_actor.weight_ih_l0", True), ("q_net.features_extractor.cnn.0.weight", False)],
+)
+def test_a_policy_that_remembers_or_sees_is_refused(tmp_path, before, actions):
+    """Its layers read what others give, and not the observation."""
     path = tmp_path / "ppo.zip"
-    with zipfile.ZipFile(written(tmp_path / "plain.zip", policy(NETWORK, actions=True))) as old:
+    with zipfile.ZipFile(written(tmp_path / "plain.zip", policy(NETWORK, actions=actions))) as old:
         state = torch.load(io.BytesIO(old.read("policy.pth")))
         tensors = io.BytesIO()
-        torch.save({"lstm_actor.weight_ih_l0": torch.zeros(4, 4), **state}, tensors)
+        torch.save({before: torch.zeros(4, 4), **state}, tensors)
         with zipfile.ZipFile(path, "w") as new:
             new.writestr("data", old.read("data"))
             new.writestr("policy.pth", tensors.getvalue())

@@ -203,13 +203,13 @@ class ArrayMachine(Machine):
     def _bytes(self, found: Any) -> bytes:
         if not isinstance(found, bytes | bytearray):
             self.damaged()
-        self.copy(len(found))
+        self.copy(len(found), each=1)
         return bytes(found)
 
     def _encoded(self, text: Any) -> bytes:
         if not isinstance(text, str):
             self.damaged()
-        self.copy(len(text))
+        self.copy(len(text), each=1)
         return text.encode("latin-1")
 
     def _pairs(self, items: Any) -> dict[Any, Any]:

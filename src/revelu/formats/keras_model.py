@@ -162,28 +162,28 @@ class _Variables:
         return found
 
 
-def _in_order(path: Path, config: Any, most: int = 5000) -> list[tuple[str, Mapping[str, Any]]]:
-    """The layers of a description, each with its configuration, as they run: ``most`` of them."""
+def _in_order(path: Path, config: Any) -> list[tuple[str, Mapping[str, Any]]]:
+    """The layers of a description, each with its configuration, as they run."""
     kind, inner = config["class_name"], config["config"]
     layers = inner if isinstance(inner, list) else inner["layers"]
-    if len(layers) > most:
-        raise FormatError(f"{path}: over {most:,} layers")
     found = [(f"{layer['class_name']}", layer["config"]) for layer in layers]
     if kind == "Sequential":
         return found
     outputs = inner.get("output_layers", []) if isinstance(inner, dict) else []
     if len(outputs) > 1 and not isinstance(outputs[0], str):
         raise FormatError(f"{path}: {len(outputs)} outputs, of which one is read")
-    before: str | None = None
-    left = {layer["config"]["name"]: layer for layer in layers}
-    inbound = {name: _names_in(layer.get("inbound_nodes", [])) for name, layer in left.items()}
-    ordered = []
-    while left:
-        follows = [name for name in left if inbound[name] == ([] if before is None else [before])]
+    by_name = {layer["config"]["name"]: layer for layer in layers}
+    following: dict[tuple[str, ...], list[str]] = {}
+    for name, layer in by_name.items():
+        read = tuple(_names_in(layer.get("inbound_nodes", [])))
+        following.setdefault(read, []).append(name)
+    ordered, before = list[tuple[str, Mapping[str, Any]]](), tuple[str, ...]()
+    while len(ordered) < len(by_name):
+        follows = following.get(before, [])
         if len(follows) != 1:
             raise FormatError(f"{path}: its layers branch or join, and are no chain")
-        before = follows[0]
-        layer = left.pop(before)
+        before = (follows[0],)
+        layer = by_name[follows[0]]
         ordered.append((f"{layer['class_name']}", layer["config"]))
     return ordered
 

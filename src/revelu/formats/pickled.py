@@ -77,9 +77,6 @@ class Machine:
         some thousands.
     most_keys : int
         Keys of dicts and sets that are no text, whose hashes may all be the same.
-    most_copied : int
-        Bytes that calls may copy, or four times those of the pickle where that is more: one list
-        may be copied by every few instructions.
     """
 
     def __init__(
@@ -88,12 +85,12 @@ class Machine:
         content: bytes,
         most_steps: int = 2**20,
         most_keys: int = 10_000,
-        most_copied: int = 2**26,
     ) -> None:
         self.path, self.content = path, content
         self.stream = io.BytesIO(content)
         self.most_steps, self.most_keys = most_steps, most_keys
-        self.most_copied = max(most_copied, 4 * len(content))
+        # One list may be copied by every few instructions: bytes of all copies together.
+        self.most_copied = max(64 * most_steps, 4 * len(content))
         self.n_steps = self.n_keys = self.n_copied = 0
         self.stack: list[Any] = []
         self.marks: list[int] = []
@@ -118,7 +115,7 @@ class Machine:
         found.state = state
         return found
 
-    def copy(self, n: int, each: int = 1) -> None:
+    def copy(self, n: int, each: int) -> None:
         """Count items of ``each`` bytes that are about to be copied."""
         self.n_copied += n * each
         if self.n_copied > self.most_copied:
