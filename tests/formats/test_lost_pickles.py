@@ -37,6 +37,7 @@ from revelu.cli.app import app
 from revelu.errors import FormatError, InputError, UntrustedError
 from revelu.status import Status
 
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 RNG = np.random.default_rng(16_110_000)
 X = RNG.normal(size=(60, 4)) * [1.0, 20.0, 0.1, 3.0] + [0.0, 50.0, 1.0, -3.0]
 TRUTH = X @ [1.0, 0.05, 10.0, 0.3] - 11.5
@@ -314,6 +315,7 @@ def test_hostile_files_in_a_process_of_their_own(tmp_path, is_large):
     code = (
         "import sys, revelu\n"
         "from pathlib import Path\n"
+        f"sys.path.append({str(BENCHMARKS)!r})\n"
         "from hostile_files import peak_memory\n"
         "for path in sorted(Path('.').glob('*.pkl')):\n"
         "    try:\n"

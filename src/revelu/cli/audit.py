@@ -81,7 +81,7 @@ def audit(
         ),
     ] = None,
     every_row: Annotated[
-        bool, flag("Attack also what coarser answers have told of.", "--every-row")
+        bool, flag("Attack every row, also those that follow from coarser answers.", "--every-row")
     ] = False,
     box: Box = None,
     labels: Labels = False,
