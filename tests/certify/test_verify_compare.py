@@ -10,7 +10,9 @@ from typer.testing import CliRunner
 
 import revelu
 from revelu.cli.app import app
+from revelu.formats import save_arrays
 from revelu.network import from_log_ratios, to_log_ratios, zoo
+from revelu.numerics.links import Link
 from revelu.oracle import Oracle, softmax
 from revelu.recovery import Status
 
@@ -276,3 +278,17 @@ def test_nothing_of_a_verification_is_booked_as_recovery():
         found = revelu.verify(truth, Oracle(target, 5, is_remote=True))
         assert found.status is Status.RECOVERED
         assert found.ledger.by_phase["recover"] == 0
+
+
+def test_files_with_different_heads_differ(tmp_path):
+    network = zoo.random_network([3, 4, 1], seed=2)
+    paths = {name: tmp_path / f"{name}.onnx" for name in ("logit", "atanh", "none")}
+    W, b = list(network.weights), list(network.biases)
+    for name, path in paths.items():
+        save_arrays(path, W, b, None, "float64", Link.named(name))
+    found = revelu.compare(paths["logit"], paths["atanh"])
+    assert not found.agree
+    assert found.reason == "Sigmoid against Tanh above the last layer"
+    # A file without a head is what lies below one.
+    assert revelu.compare(paths["logit"], paths["none"]).agree
+    assert revelu.compare(paths["logit"], paths["logit"]).agree

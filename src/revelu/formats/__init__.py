@@ -29,6 +29,7 @@ __all__ = [
     "Kept",
     "Node",
     "check_writable",
+    "heads_of",
     "load_arrays",
     "load_nodes",
     "save_arrays",
@@ -116,6 +117,21 @@ def save_arrays(
         module.dump(path, arrays, kind, head)
     else:
         raise FormatError(f"{path}: a {path.suffix} file has no input to name: write .onnx")
+
+
+def heads_of(path: Path) -> tuple[str, ...]:
+    """Return what an ``.onnx`` file has above its last layer, as ``Sigmoid``; other formats none.
+
+    Raises
+    ------
+    FormatError
+        If the file cannot be read.
+    """
+    if Path(path).suffix.lower() != ".onnx":
+        return ()
+    from revelu.formats import onnx  # noqa: PLC0415 - when it is used
+
+    return onnx.heads_of(Path(path))
 
 
 def load_nodes(path: Path) -> tuple[tuple[int, ...], list[Node], bool | None] | None:

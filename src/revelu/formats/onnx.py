@@ -21,7 +21,7 @@ from revelu.formats.onnx_frame import Frame
 from revelu.formats.onnx_kept import Kept, is_label
 from revelu.numerics.links import FORMS, Link
 
-__all__ = ["Frame", "data_files", "dump", "load", "read_model"]
+__all__ = ["Frame", "data_files", "dump", "heads_of", "load", "read_model"]
 
 # Current runtimes refuse newer versions, which onnx writes by default.
 IR_VERSION = 10
@@ -146,6 +146,19 @@ def _head_nodes(head: Link, last: str, tensors: list[Any], dtype: np.dtype) -> l
 def is_of_head(node: Any, model: Any) -> bool:
     """Whether a node of a file that revelu wrote belongs to its head."""
     return bool(model.producer_name == _PRODUCER and node.name.startswith(_HEAD))
+
+
+def heads_of(path: Path) -> tuple[str, ...]:
+    """Return the operators of a file's head, which :func:`load` leaves off; none has none.
+
+    Raises
+    ------
+    FormatError
+        If it cannot be read.
+    """
+    model = read_model(path)
+    steps = (n for n in model.graph.node if is_of_head(n, model) or n.op_type in _HEADS)
+    return tuple(n.op_type for n in steps if n.op_type != "Identity")
 
 
 def _layers(arrays: Arrays, dtype: np.dtype) -> tuple[list[Any], list[Any], str]:

@@ -2,11 +2,13 @@
 
 from dataclasses import dataclass
 from os import PathLike
+from pathlib import Path
 
 import numpy as np
 
 from revelu.adapters import named_network
 from revelu.errors import InputError
+from revelu.formats import heads_of
 from revelu.network import Alignment, Network, align
 
 
@@ -75,7 +77,7 @@ def compare(
     if not 0 < tolerance < np.inf:
         raise InputError(f"tolerance must be a positive number, got {tolerance!r}")
     a, b = (n if isinstance(n, Network) else named_network(n) for n in (first, second))
-    if reason := _unlike(a, b):
+    if reason := _unlike(a, b) or _other_heads(first, second):
         return Comparison(False, tolerance, np.inf, None, reason, a, b)
     alignment = align(a, b)
     if alignment.unmatched:
@@ -96,6 +98,16 @@ def _unlike(a: Network, b: Network) -> str:
         "hidden layers": (a.n_hidden, b.n_hidden),
     }
     return "; ".join(f"{m} against {n} {what}" for what, (m, n) in counts.items() if m != n)
+
+
+def _other_heads(*networks: Network | str | PathLike[str]) -> str:
+    """How the heads of two files differ, where both have one: parameters are below them."""
+    files = [Path(n) for n in networks if isinstance(n, str | PathLike)]
+    heads = [heads_of(path) for path in files if path.is_file()]
+    if len(heads) < 2 or not all(heads) or heads[0] == heads[1]:
+        return ""
+    first, second = (" and ".join(head) for head in heads)
+    return f"{first} against {second} above the last layer"
 
 
 def _relative_error(alignment: Alignment) -> float:
