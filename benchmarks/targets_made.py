@@ -487,8 +487,6 @@ WAYS = (
     *(
         Way(f"named: {name}", with_(other, name=name, content=content, words=words))
         for name, content, words in (
-            ("model.keras", "", "a Keras model"),
-            ("model.tflite", "", "a TensorFlow Lite model"),
             ("model.ubj", "", "an XGBoost model"),
             ("model.json", '{"learner": {"gradient_booster": {}}}', "an XGBoost model"),
         )

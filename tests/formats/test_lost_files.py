@@ -21,6 +21,8 @@ from revelu.adapters.ports import Ports
 from revelu.cli.app import app
 from revelu.errors import FormatError, InputError
 
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+
 KEPT = Path(__file__).parents[1] / "lost"
 NETWORK = zoo.random_network([4, 6, 5, 2], seed=0)
 X = np.random.default_rng(16_140_000).normal(size=(20, 4))
@@ -205,6 +207,7 @@ def test_hostile_files_in_a_process_of_their_own(tmp_path):
     code = (
         "import sys, revelu\n"
         "from pathlib import Path\n"
+        f"sys.path.append({str(BENCHMARKS)!r})\n"
         "from hostile_files import peak_memory\n"
         "for path in sorted(Path('.').iterdir()):\n"
         "    said = 'relu' if path.suffix == '.mat' else None\n"

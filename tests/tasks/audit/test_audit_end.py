@@ -295,7 +295,7 @@ def test_inputs_are_named(tmp_path, monkeypatch):
     TRUTH.save(tmp_path / "truth.npz")
     rows = np.random.default_rng(0).standard_normal((60, 5)) * 2.0 + 1.0
     np.savetxt("data.csv", rows, delimiter=",", header="a,b,c,d,e", comments="")
-    arguments = ["audit", "truth.npz", "--inputs", "data.csv", "--budget", "25000"]
+    arguments = ["audit", "truth.npz", "--inputs", "data.csv", "--budget", "25000", "--details"]
     runner = CliRunner(env={"COLUMNS": "400", "NO_COLOR": "1"})
     plain = runner.invoke(app, arguments).stdout
     (line,) = [text for text in plain.splitlines() if text.startswith("compared on")]
@@ -305,7 +305,8 @@ def test_inputs_are_named(tmp_path, monkeypatch):
     assert "1,000 inputs drawn like data.csv (normal with its mean" in line
     assert "N(0, I)" not in line
     text = (tmp_path / "page.html").read_text(encoding="utf-8")
-    (legend,) = [part for part in text.split("<p ") if part.startswith('class="legend"')]
+    legends = [part for part in text.split("<p ") if part.startswith('class="legend"')]
+    (legend,) = [part for part in legends if "compared on" in part]
     assert "compared on 1,000 inputs drawn like data.csv (normal with its mean" in legend
     assert "N(0, I)" not in legend
 

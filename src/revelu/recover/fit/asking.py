@@ -88,9 +88,8 @@ class FitQuestions(Search):
         root of 3 at most, the difference of two by the root of 6: more digits than that are not
         wanted.
         """
-        X = Z if self.subspace is None else self.subspace.points(Z)
-        Y = self.oracle(X)
-        seen = self.noise.is_told(X, Y)[:, None]
+        Y = self.oracle(Z if self.subspace is None else self.subspace.points(Z))
+        seen = np.isfinite(Y).all(axis=1, keepdims=True)
         if self._is_served:
             most = SIGMAS * self.method.from_lines.rows.noise / np.sqrt(6.0)
             error = self.noise.sigma(np.where(seen, Y, 0.0))

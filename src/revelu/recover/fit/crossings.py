@@ -31,8 +31,6 @@ class Crossed:
         and how far off the hyperplane that may be.
     bends : ndarray, shape (m, n)
         How much, in units of what the row's line has shown.
-    is_told : ndarray of bool, shape (m, n)
-        Whether bend and row are known well enough to tell whether it is the row's own.
     same : float
         A bend is the row's own that is as large up to this factor.
     """
@@ -43,7 +41,6 @@ class Crossed:
     points: FloatArray
     errors: FloatArray
     bends: FloatArray
-    is_told: BoolArray
     same: float
 
     @property
@@ -78,7 +75,7 @@ class Crossings:
     faint : float
         They are long enough for a bend of this share of the row's own.
     noise : float
-        Answers err by this many times the noise floor: rows err by more than they claim.
+        Answers err by this many times the noise floor: the target rounds the inputs.
     n_tests : int
         Lines that tell whether a hyperplane goes on.
     region : Region
@@ -113,7 +110,6 @@ class Crossings:
     same_bend: float = 1.25
     own: float = 0.33
     n_told: int = 100
-    rough: float = 4e-3
 
     def cross(
         self, ask: Ask, noise: NoiseFloor, rows: Rows, n: int, rng: np.random.Generator
@@ -126,8 +122,7 @@ class Crossings:
         # The change of slope that a row makes; differences of four answers, each over half of T.
         bend = np.linalg.norm(rows.A / noise.unit, axis=1) * np.linalg.norm(rows.W, axis=1)
         visible = SIGMAS * 4.0 * sigma / np.maximum(self.faint * bend, 1e-300)
-        needed = (self.margin * rows.errors / np.sqrt(d))[which]
-        reach = np.maximum(needed, visible[which])
+        reach = np.maximum(self.margin * rows.errors / np.sqrt(d), visible)[which]
         T = np.clip(reach, self.shortest, self.longest) * noise.growth(X)
         lines = KinkLines(X, M, np.zeros(len(X)), T)
         Y = ask(lines.points) / noise.unit
@@ -136,11 +131,8 @@ class Crossings:
         slopes = inner / (T[:, None] * np.array([0.5, 1.0, 0.5]))[:, :, None]
         apart = np.abs(slopes[:, [0, 2]] - slopes[:, [1]]).max(axis=(1, 2))
         error = SIGMAS * 4.0 * sigma * noise.growth(X) / T
-        # A bend that errors hide is none that is not there, nor is one that a row known too roughly
-        # has beside the line: what bends by twice its error shows as often as not by one.
-        shows = (2.0 * error <= bend[which]) & (needed <= self.longest)
-        is_straight = (apart <= error) & shows & ~seen.is_blank
-        is_told = 2.0 * error <= (self.same_bend - 1.0) * bend[which]
+        # A bend that errors hide is none that is not there.
+        is_straight = (apart <= error) & (error <= bend[which]) & ~seen.is_blank
         points = np.column_stack([lines.meets(seen), np.ones(len(X))])
         return Crossed(
             seen.is_kink.reshape(m, n),
@@ -149,7 +141,6 @@ class Crossings:
             points.reshape(m, n, d + 1),
             seen.tau_error.reshape(m, n),
             np.linalg.norm(seen.jumps, axis=1).reshape(m, n) / np.maximum(bend, 1e-300)[:, None],
-            is_told.reshape(m, n) & (rows.errors <= self.rough)[:, None],
             self.same_bend,
         )
 
@@ -169,11 +160,9 @@ class Crossings:
         n_ended, n_bends, n_own, start, stop = 0, 0, 0, 0, 0
         for stop in sorted({min(n, len(rows)) for n in self.n_rows} - {0}):
             crossed = self.cross(ask, noise, rows.take(order[start:stop]), self.n_tests, rng)
-            n_straight, n_kinks = crossed.is_straight.sum(axis=1), crossed.is_kink.sum(axis=1)
-            # One line may have missed: the row errs by more than is known of it.
-            n_ended += int(((n_straight >= 2) & (n_straight > n_kinks)).sum())
-            n_bends += int((crossed.is_kink & crossed.is_told).sum())
-            n_own += int((crossed.is_own & crossed.is_told).sum())
+            n_ended += int((crossed.is_straight.sum(axis=1) > crossed.is_kink.sum(axis=1)).sum())
+            n_bends += int(crossed.is_kink.sum())
+            n_own += int(crossed.is_own.sum())
             is_told = n_bends >= self.n_told or 2 * n_own > n_bends
             few = n_ended <= self.few_ended * stop and is_told
             if few or n_ended >= max(2.0, self.many_ended * stop):

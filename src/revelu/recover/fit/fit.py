@@ -146,7 +146,7 @@ class Fit(Method):
     coarse_equations: float = 3.4
     coarse_equations_many_outputs: float = 6.0
     coarse: float = 4e-6
-    coarse_lines: float = 6e-5
+    coarse_lines: float = 1.2e-5
     coarse_log_ratios: float = 1e-4
     line_equations_behind_head: float = 3.0
     equations_behind_head: float = 5.0

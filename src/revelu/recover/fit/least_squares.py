@@ -113,7 +113,7 @@ class FitSearch(FitQuestions):
                 if self.noise.numbers.grid is None:
                     self._refuse_steps()
                 self._choose_coordinates()
-                samples = self._from_lines()
+                samples = self._from_lines_if_answered()
                 fitted = self._finish(samples or self._search())
                 is_kept = samples is not None or self._is_served
                 self.samples = fitted if is_kept and not self.obstacles else None
@@ -129,6 +129,15 @@ class FitSearch(FitQuestions):
             # Each of its fits has begun anew: another search would do the same.
             why = Why.REFUTED
         return self._candidate(why)
+
+    def _from_lines_if_answered(self) -> Samples | None:
+        """The fit of rows of lines; None where lines of a head's answers have gaps in them."""
+        try:
+            return self._from_lines()
+        except SaturatedError:
+            if not self.oracle.link.saturates:
+                raise
+            return None
 
     def _lacking_digits(self) -> list[str]:
         """Say how many digits more would show neurons along lines, where answers are too coarse."""
