@@ -60,9 +60,9 @@ class Fit(Method):
         The noise from which answers count as coarse,
     coarse_lines, coarse_log_ratios : float
         and that from which answers, and log-ratios of probabilities, are not asked along lines:
-        lines showed 20 neurons of 40 inputs up to 1e-4 and not beyond, in seconds where random
-        starts take minutes, which ask a fifth less of small networks; of log-ratios they take many
-        seconds for several outputs, and mostly find nothing.
+        they show neurons of many inputs in seconds where random starts take minutes, which ask a
+        third less of small networks, whose answers are mostly coarser; of log-ratios random starts
+        take many seconds for several outputs, and mostly find nothing.
     line_equations_behind_head, equations_behind_head : float
         Equations a parameter of fits to rows of lines behind a head, where many answers have few
         digits, and of searches from random starts: of 20 neurons and 30 inputs 30 are fitted with
