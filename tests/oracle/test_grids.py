@@ -199,7 +199,7 @@ def test_answers_too_coarse_for_lines_say_how_many_digits_would_do():
     truth = zoo.random_network([40, 20, 1], seed=8651000)
     recovery = revelu.extract(lambda X: on_grid(truth(X), 2.0**-7), dim_in=40, seed=0, budget=400)
     assert recovery.status is Status.BUDGET_EXHAUSTED
-    assert any("as 2 digits more would" in said for said in recovery.evidence)
+    assert any("as 3 digits more would" in said for said in recovery.evidence)
     two_more = 2.0**-7 / 100.0
     recovery = revelu.extract(lambda X: on_grid(truth(X), two_more), dim_in=40, seed=0)
     assert recovery.status is Status.RECOVERED, recovery.evidence
