@@ -185,7 +185,21 @@ class LinkSearch:
         self, links: Sequence[Link], asked: Sequence[FloatArray], numbers: Numbers
     ) -> "_Chosen":
         """The link that explains the rows best, as far as they tell."""
-        off = [[self._off(link, rows, numbers) for rows in asked] for link in links]
+        # Answers as they are may err as any head says that they do: else one would gain by saying
+        # that they err by more.
+        ends = [
+            max(
+                float(_ends(link, rows.reshape(-1, rows.shape[2]), numbers).max()) for link in links
+            )
+            for rows in asked
+        ]
+        off = [
+            [
+                self._off(link, rows, numbers, 0.0 if i else end)
+                for rows, end in zip(asked, ends, strict=True)
+            ]
+            for i, link in enumerate(links)
+        ]
         ratio = np.array([np.concatenate(parts) for parts in off])
         plain = np.where(np.isnan(ratio[0]), 0.0, ratio[0])
         told = np.where(np.isnan(ratio), plain, ratio)
@@ -208,7 +222,9 @@ class LinkSearch:
         n_straight = np.where(are_alike, straight.sum(axis=1), -1)
         return _Chosen(links[int(np.argmax(n_straight))], lead, is_sure=are_alike.sum() == 1)
 
-    def _off(self, link: Link, rows: FloatArray, numbers: Numbers) -> FloatArray:
+    def _off(
+        self, link: Link, rows: FloatArray, numbers: Numbers, least: float = 0.0
+    ) -> FloatArray:
         """How far each row is off a line behind a link, in errors, (n_rows,); at most ``beyond``.
 
         NaN of those that say nothing, since answers do not move, or have no digits.
@@ -220,7 +236,7 @@ class LinkSearch:
             # Terms are as large as their sums are at most of the rows.
             size = np.abs(np.where(np.isfinite(Z), Z, 0.0)).max(axis=1, keepdims=True)
             own = self.own_digits * numbers.eps * np.maximum(size, np.median(size, axis=0))
-            sizes = np.maximum(np.abs(Y), _ends(link, Y, numbers))
+            sizes = np.maximum(np.abs(Y), np.maximum(_ends(link, Y, numbers), least))
             answered = link.errors(Y, numbers.error(sizes))
             error = np.hypot(answered.reshape(Z.shape), own)
             line = np.linalg.qr(np.vander(np.arange(n_points, dtype=np.float64), 2))[0]
