@@ -487,6 +487,8 @@ WAYS = (
     *(
         Way(f"named: {name}", with_(other, name=name, content=content, words=words))
         for name, content, words in (
+            ("model.keras", "", "Keras model"),
+            ("model.tflite", "", "TensorFlow Lite model"),
             ("model.ubj", "", "an XGBoost model"),
             ("model.json", '{"learner": {"gradient_booster": {}}}', "an XGBoost model"),
         )
