@@ -213,7 +213,8 @@ def test_a_target_that_stops_keeps_the_rows_that_are_done(found):
     assert stopped.error.endswith("out of order")
     assert {r.defence for r in stopped.rows} == set(IN_TURN[: len(stopped.rows)])
     assert set(stopped.missing) == set(IN_TURN[len(stopped.rows) :])
-    assert stopped.decision.endswith("give away is not known")
+    assert stopped.conclusion == "inconclusive"
+    assert "give away is not known" in stopped.decision
     assert stopped.rows
     assert stopped.missing
     assert stopped.rows[0].queries == found.rows[0].queries
@@ -436,8 +437,8 @@ def check_partial(partial, found):
     assert [r.defence for r in partial.rows] == ["none", "float32"]
     assert partial.rows[0].queries == found.rows[0].queries
     assert set(partial.missing) == set(IN_TURN[2:])
-    assert partial.conclusion == "none helps"
-    assert partial.decision.endswith("give away is not known")
+    assert partial.conclusion == "inconclusive"
+    assert "give away is not known" in partial.decision
     assert partial.error
     assert partial.ledger.n_queries > 0
 

@@ -202,8 +202,9 @@ def test_a_defence_that_leaves_a_copy_is_none():
 def test_rows_that_were_not_begun_are_named():
     rows = [made("none", "weights"), made("float32", "weights")]
     found = concluded(rows, 3, ["2 digits"])
-    assert (found.kind, found.unknown) == ("none helps", ("2 digits",))
-    assert concluded(rows, 3, ["labels", "top-1 probability"]).unknown == ()
+    assert (found.kind, found.unknown) == ("inconclusive", ("2 digits",))
+    withheld = concluded(rows, 3, ["labels", "top-1 probability"])
+    assert (withheld.kind, withheld.unknown) == ("none helps", ())
 
 
 def test_a_decision_is_a_sentence():

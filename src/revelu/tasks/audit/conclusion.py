@@ -83,7 +83,9 @@ def concluded(rows: Sequence[AuditRow], n_outputs: int, missing: Sequence[str] =
     best = min(reversed([first, *tried]), key=level)
     if level(best) < level(first):
         return Conclusion("helps", best, unknown)
-    return Conclusion("none helps", unknown=unknown)
+    # A defence that was never tried may be the one that helps.
+    is_whole = all(name in WITHHELD for name in missing)
+    return Conclusion("none helps" if is_whole else "inconclusive", unknown=unknown)
 
 
 def level(row: AuditRow) -> int:
