@@ -14,6 +14,7 @@ import argparse
 import io
 import multiprocessing
 import platform
+import subprocess
 import sys
 import tempfile
 import time
@@ -216,6 +217,39 @@ def peak_memory() -> int:
     lines = Path("/proc/self/status").read_text().splitlines()
     (kilobytes,) = (line.split()[1] for line in lines if line.startswith("VmHWM:"))
     return int(kilobytes) * 1024
+
+
+def opened_in_a_process(folder: Path, call: str) -> str:
+    """Open each file of a folder in a process of its own; say which were opened, and what failed.
+
+    Parameters
+    ----------
+    call : str
+        Opens ``path``; an error of a file that is refused is one line.
+
+    Returns
+    -------
+    str
+        ``"True"`` where every file is refused, and less than a gibibyte was held.
+    """
+    code = (
+        "import sys, revelu\n"
+        "from pathlib import Path\n"
+        f"sys.path.append({str(Path(__file__).parent)!r})\n"
+        "from hostile_files import peak_memory\n"
+        "for path in sorted(Path('.').iterdir()):\n"
+        "    try:\n"
+        f"        {call}\n"
+        "    except revelu.ReveluError as error:\n"
+        "        assert len(str(error).splitlines()) == 1, path\n"
+        "    else:\n"
+        "        print(path, 'is opened')\n"
+        "print(peak_memory() < 2**30 if sys.platform == 'linux' else True)"
+    )
+    done = subprocess.run(  # noqa: S603 - the code is ours
+        [sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=False
+    )
+    return (done.stdout + done.stderr).strip()
 
 
 def run(suffix: str, n: int, size: int = 1000) -> Outcome:

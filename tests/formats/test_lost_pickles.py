@@ -14,6 +14,7 @@ import onnx
 import onnxruntime
 import pandas as pd
 import pytest
+from hostile_files import opened_in_a_process
 from hostile_pickles import hostile
 from lost_models import answers_of, fitted, worst_of, written
 from old_pickles import RELEASES, dumps, is_recorded, recorded
@@ -37,7 +38,6 @@ from revelu.cli.app import app
 from revelu.errors import FormatError, InputError, UntrustedError
 from revelu.status import Status
 
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 RNG = np.random.default_rng(16_110_000)
 X = RNG.normal(size=(60, 4)) * [1.0, 20.0, 0.1, 3.0] + [0.0, 50.0, 1.0, -3.0]
 TRUTH = X @ [1.0, 0.05, 10.0, 0.3] - 11.5
@@ -312,24 +312,7 @@ def test_hostile_files_in_a_process_of_their_own(tmp_path, is_large):
             (tmp_path / f"{i:02}.pkl").write_bytes(content)
             names.append(name)
     assert len(names) >= (20 if is_large else 15)
-    code = (
-        "import sys, revelu\n"
-        "from pathlib import Path\n"
-        f"sys.path.append({str(BENCHMARKS)!r})\n"
-        "from hostile_files import peak_memory\n"
-        "for path in sorted(Path('.').glob('*.pkl')):\n"
-        "    try:\n"
-        "        revelu.load(path)\n"
-        "    except revelu.ReveluError as error:\n"
-        "        assert len(str(error).splitlines()) == 1, path\n"
-        "    else:\n"
-        "        print(path, 'is opened')\n"
-        "print(peak_memory() < 2**30 if sys.platform == 'linux' else True)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
-    assert done.stdout == "True\n", (done.stdout, done.stderr)
+    assert opened_in_a_process(tmp_path, "revelu.load(path)") == "True"
     assert len(list(tmp_path.iterdir())) == len(names)
 
 

@@ -106,20 +106,22 @@ def _factors(scale: FloatArray, step: Record, chain: LayerChain) -> FloatArray:
 
 
 def _standard(step: Record, d: int, chain: LayerChain, _: list[str]) -> ColumnMap:
-    s, shift = np.ones(d), np.zeros(d)
-    if step.get("with_mean", True) and value_of(step.get("mean_")) is not None:
-        shift = _vector(step, "mean_", d, chain)
-    if step.get("with_std", True) and value_of(step.get("scale_")) is not None:
-        s = _factors(_vector(step, "scale_", d, chain), step, chain)
-    return ColumnMap.scaled(s, -shift * s)
+    return _centred(step, d, chain, ("with_mean", "mean_"), ("with_std", "scale_"))
 
 
 def _robust(step: Record, d: int, chain: LayerChain, _: list[str]) -> ColumnMap:
+    return _centred(step, d, chain, ("with_centering", "center_"), ("with_scaling", "scale_"))
+
+
+def _centred(
+    step: Record, d: int, chain: LayerChain, centre: tuple[str, str], size: tuple[str, str]
+) -> ColumnMap:
+    """Columns less their centres, over their sizes: each an option, and where its numbers are."""
     s, shift = np.ones(d), np.zeros(d)
-    if step.get("with_centering", True) and value_of(step.get("center_")) is not None:
-        shift = _vector(step, "center_", d, chain)
-    if step.get("with_scaling", True) and value_of(step.get("scale_")) is not None:
-        s = _factors(_vector(step, "scale_", d, chain), step, chain)
+    if step.get(centre[0], True) and value_of(step.get(centre[1])) is not None:
+        shift = _vector(step, centre[1], d, chain)
+    if step.get(size[0], True) and value_of(step.get(size[1])) is not None:
+        s = _factors(_vector(step, size[1], d, chain), step, chain)
     return ColumnMap.scaled(s, -shift * s)
 
 
