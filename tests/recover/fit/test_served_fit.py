@@ -1,5 +1,7 @@
 """Fits to rounded answers behind a head: what they are linear in, how exact, and what they lack."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,7 +12,7 @@ from revelu.network import Network, to_log_ratios, zoo
 from revelu.numerics.links import FORMS, Link
 from revelu.recover.fit.graded import Graded
 from revelu.recover.refine.network_fit import Samples
-from revelu.recover.refine.served_fit import Served, errors_of_answers, fit_served
+from revelu.recover.refine.served_fit import Served, fit_served, foretold_answers
 from revelu.status import Status
 
 HEADS = [Link.named(name) for name in FORMS if name != "none"]
@@ -29,7 +31,8 @@ def served(network, places, n, seed):
     """Rounded probabilities at N(0, I)."""
     X = np.random.default_rng(seed).standard_normal((n, network.dim_in))
     P = np.round(SOFTMAX.head(network(X)), places)
-    return Served(X, P, np.full(P.shape, 10.0**-places / np.sqrt(12.0)), SOFTMAX)
+    sigma = 10.0**-places / np.sqrt(12.0)
+    return Served(X, P, np.full(P.shape, sigma), SOFTMAX, lambda P: np.full(P.shape, sigma))
 
 
 def behind(answers, places):
@@ -72,11 +75,15 @@ def test_errors_of_answers_are_those_of_fits_to_other_noise():
     runs = []
     for _ in range(200):
         noisy = Served(
-            clean.X, P + sigma * rng.standard_normal(P.shape), np.full(P.shape, sigma), SOFTMAX
+            clean.X,
+            P + sigma * rng.standard_normal(P.shape),
+            np.full(P.shape, sigma),
+            SOFTMAX,
+            lambda P: np.full(P.shape, sigma),
         )
         runs.append(SOFTMAX.head(fit_served(truth, noisy)(X)))
     spread = np.std(runs, axis=0).max(axis=1) / sigma
-    told = errors_of_answers(truth, noisy, X)
+    told = foretold_answers(truth, noisy, X).errors
     # A deviation of 200 runs errs by a twentieth, and of all inputs alike.
     assert np.median(np.abs(np.log(spread / told))) < 0.15
     assert np.abs(np.log(spread / told)).max() < 0.6
@@ -88,7 +95,7 @@ def test_a_few_answers_of_a_missing_neuron_do_not_bend_the_others():
     rows = np.arange(5)
     P = answers.P.copy()
     P[rows] = np.roll(P[rows], 1, axis=1)
-    found = fit_served(truth, Served(answers.X, P, answers.sigma, SOFTMAX))
+    found = fit_served(truth, replace(answers, P=P))
     assert answers.off(found).max() < 4.0
 
 

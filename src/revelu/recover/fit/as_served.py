@@ -16,7 +16,7 @@ from revelu.network import Network
 from revelu.probe.region import Region
 from revelu.recover.fit.graded import Graded
 from revelu.recover.refine.network_fit import Samples
-from revelu.recover.refine.served_fit import Served, errors_of_answers, fit_served
+from revelu.recover.refine.served_fit import Served, fit_served, foretold_answers
 from revelu.types import FloatArray
 
 log = logging.getLogger(__name__)
@@ -32,13 +32,13 @@ class AsServed:
     Attributes
     ----------
     determined : float
-        Inputs are asked at which a network errs by more than this many of an answer's own errors:
-        with five of these and the target's own half unit it stays within two units of rounding.
+        Inputs are asked until a network errs by no more than this many of an answer's own errors:
+        with six of these and the target's own half unit it stays within two units of rounding.
     n_rounds : int
         Rounds of such inputs at most.
     n_foretold, few : int, float
-        Inputs that are looked at in each; where no more than this share of them are such, it is
-        the last.
+        Inputs that are looked at in each; where it errs by more at no more than this share of
+        them, the round is the last.
     near : float
         Reduced cost, in units of what noise may leave, up to which neurons that a search has missed
         are looked for here: it is left by few answers, and more are asked around these.
@@ -53,7 +53,7 @@ class AsServed:
         How they are looked for.
     """
 
-    determined: float = 0.6
+    determined: float = 0.8
     n_rounds: int = 8
     n_foretold: int = 4000
     few: float = 0.01
@@ -108,11 +108,11 @@ class AsServed:
                 continue
             if n_rounds == self.n_rounds:
                 break
-            weak = self._weak(network, answers, region, rng)
+            n_weak, weak = self._weak(network, answers, region, rng)
             if not len(weak):
                 break
             samples = samples.joined(ask(weak))
-            is_last = len(weak) <= self.few * self.n_foretold
+            is_last = n_weak <= self.few * self.n_foretold
             n_rounds = self.n_rounds if is_last else n_rounds + 1
         return network, samples
 
@@ -130,9 +130,9 @@ class AsServed:
 
     def _weak(
         self, network: Network, answers: Served, region: Region, rng: np.random.Generator
-    ) -> FloatArray:
-        """Inputs of the region whose answers determine the network least."""
+    ) -> tuple[int, FloatArray]:
+        """How many answers of the region are undetermined, and inputs that tell them."""
         X = region.points(rng, self.n_foretold, network.dim_in)
-        errors = errors_of_answers(network, answers, X)
-        worst = np.argsort(-errors, kind="stable")[: max(network.n_parameters // 4, 16)]
-        return np.asarray(X[worst[errors[worst] > self.determined]])
+        foretold = foretold_answers(network, answers, X)
+        chosen = foretold.telling(self.determined, network.n_parameters)
+        return foretold.n_open(self.determined), X[chosen]

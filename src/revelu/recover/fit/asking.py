@@ -122,10 +122,13 @@ class FitQuestions(Search):
         with self.oracle.as_answered():
             P = self.oracle(X)
         told = np.isfinite(P).all(axis=1)
-        sigma = _positive(self.noise.numbers.error(P[told]), P[told])
-        more = Served(X[told], P[told], sigma, link)
+        more = Served(X[told], P[told], self._served_errors(P[told]), link, self._served_errors)
         self.served = more if self.served is None else self.served.joined(more)
         return link.inverse(P)
+
+    def _served_errors(self, P: FloatArray) -> FloatArray:
+        """Standard errors of answers as they are served."""
+        return _positive(self.noise.numbers.error(P), P)
 
 
 def _positive(sigma: FloatArray, Y: FloatArray) -> FloatArray:

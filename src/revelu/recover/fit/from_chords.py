@@ -128,8 +128,8 @@ class FromChords(FromLines):
 
     def weak_inputs(
         self, network: Network, samples: Samples, near: FloatArray, rng: np.random.Generator
-    ) -> FloatArray:
-        """Inputs whose answers the samples determine least, some between inputs among them."""
+    ) -> tuple[int, FloatArray]:
+        """How many answers are undetermined, and inputs that tell them; between others, too."""
         pairs = rng.integers(0, max(len(near), 1), (2, self.n_between * (len(near) > 0)))
         shares = rng.random((pairs.shape[1], 1))
         between = shares * near[pairs[0]] + (1.0 - shares) * near[pairs[1]]
@@ -300,13 +300,13 @@ class Explaining:
         if samples is None:  # pragma: no cover - a network was fitted to some
             raise AssertionError
         fresh = how.region.points(self.rng, how.n_fresh, self.sizes.d)
-        weak = how.weak_inputs(network, samples, self.near, self.rng)
+        n_weak, weak = how.weak_inputs(network, samples, self.near, self.rng)
         n_before = len(samples.X)
         grown = self._add(np.vstack([fresh, weak]))
         left = np.abs(grown.residual(network)[n_before:]).max(axis=1, initial=0.0)
         agrees = bool((left <= how.off).all())
-        log.debug("%d inputs undetermined, fresh ones agree: %s", len(weak), agrees)
-        return agrees and len(weak) <= how.few * how.n_foretold
+        log.debug("%d inputs undetermined, fresh ones agree: %s", n_weak, agrees)
+        return agrees and n_weak <= how.few * how.n_foretold
 
     @property
     def _n_sided(self) -> int:

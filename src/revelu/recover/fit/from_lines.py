@@ -17,10 +17,10 @@ from dataclasses import dataclass, field, replace
 from typing import Self
 
 import numpy as np
-import scipy.linalg
 
 from revelu.network import Network
 from revelu.numerics.confidence import SIGMAS
+from revelu.numerics.design import Foretold
 from revelu.numerics.interruption import WorkEndedError, at_most
 from revelu.oracle import NoiseFloor
 from revelu.probe.line import Ask, Line
@@ -132,7 +132,7 @@ class FromLines:
     undetermined : float
         An answer that is foretold to err by more than this many of its own errors is asked.
     few : float
-        Where these are no more than this share of those looked at, they are asked, and no others.
+        Where these are no more than this share of those looked at, what tells them is the last.
     n_foretold : int
         Answers to Gaussian inputs that are looked at for such,
     n_beside : int
@@ -384,20 +384,18 @@ class FromLines:
             n_fresh = max(Sizes(d, 1).n_held_out(len(samples.X)), n_lacking)
             fresh = sample(self.region.points(rng, n_fresh, d))
             agrees = np.abs(fresh.residual(network)).max() <= price.noise * SIGMAS
-            weak = self._weak_inputs(
+            n_weak, weak = self._weak_inputs(
                 network, samples, self.most_foretold if agrees else self.most_disagreeing, rng
             )
             samples = samples.joined(fresh)
-            log.debug(
-                "%s: %d inputs undetermined, fresh ones agree: %s", network, len(weak), agrees
-            )
+            log.debug("%s: %d inputs undetermined, fresh ones agree: %s", network, n_weak, agrees)
             if agrees and not len(weak):
                 return network, samples
             if len(weak):
                 samples = samples.joined(sample(weak))
             found = self.fits.by_full_steps(network, samples)
             # A few such inputs are asked; after that, fewer still are.
-            if agrees and len(weak) <= self.few * self.n_foretold / network.dim_out:
+            if agrees and n_weak <= self.few * self.n_foretold / network.dim_out:
                 break
         # More answers tell neurons that chance explains, which few could not.
         found = prune(found, samples, price)
@@ -412,11 +410,11 @@ class FromLines:
         most: float,
         rng: np.random.Generator,
         others: Sequence[FloatArray] = (),
-    ) -> FloatArray:
-        """Inputs whose answers the samples determine least; ``others`` are looked at, too."""
-        X, errors = self.foretell(network, samples, most, rng, others)
-        worst = np.argsort(-errors, kind="stable")[: max(network.n_parameters // 8, 16)]
-        return np.asarray(X[worst[errors[worst] > self.undetermined]])
+    ) -> tuple[int, FloatArray]:
+        """How many answers are undetermined, and inputs that tell them; of ``others``, too."""
+        X, foretold = self.foretell(network, samples, most, rng, others)
+        chosen = foretold.telling(self.undetermined, network.n_parameters)
+        return foretold.n_open(self.undetermined), X[chosen]
 
     def foretell(
         self,
@@ -425,11 +423,8 @@ class FromLines:
         most: float,
         rng: np.random.Generator,
         others: Sequence[FloatArray] = (),
-    ) -> tuple[FloatArray, FloatArray]:
+    ) -> tuple[FloatArray, Foretold]:
         """Foretell how a network errs at inputs of the region and beside its hyperplanes.
-
-        An answer's standard error, in units of its own, is the norm of ``L^-1 j`` for its
-        derivative ``j`` and the Cholesky factor of the samples' normal equations.
 
         Parameters
         ----------
@@ -440,12 +435,13 @@ class FromLines:
 
         Returns
         -------
-        (X, errors) : ndarray, shape (n, d) and (n,)
-            None of them where it would take more.
+        X : ndarray, shape (n, d)
+        foretold : Foretold
+            Of none where it would take more.
         """
-        d, p = network.dim_in, network.n_parameters
+        (d, k), p = (network.dim_in, network.dim_out), network.n_parameters
         if samples.n_equations * p**2 > most or not len(network.weights[0]):
-            return np.empty((0, d)), np.empty(0)
+            return np.empty((0, d)), Foretold(np.empty((0, k, p)))
         # However many outputs there are, an input says one thing about a row and its bias, for
         # all outputs change with the neuron's value alone.
         W, b, wanted = network.weights[0], network.biases[0], int(np.ceil(self.equations * (d + 1)))
@@ -455,16 +451,9 @@ class FromLines:
         at = ParameterArrays.of(network)
         sigma = samples.evenly().sigma if samples.errors_of is None else samples.sigma
         normal = NetworkDerivative(at, samples.X, 1.0 / sigma).normal()
-        sizes = np.sqrt(np.diag(normal))
-        sizes = np.where(sizes > 0, sizes, 1.0)
-        normal = normal / sizes / sizes[:, None]
-        normal[np.diag_indices_from(normal)] += 1e-10
-        factor = scipy.linalg.cholesky(normal, check_finite=False)
         if samples.errors_of is not None:
             sigma = samples.errors_of(network(pool))
-        J = NetworkDerivative(at, pool, 1.0 / sigma).matrix() / sizes
-        errors = scipy.linalg.solve_triangular(factor, J.T, trans="T", check_finite=False)
-        return pool, np.sqrt((errors**2).sum(axis=0)).reshape(len(pool), -1).max(axis=1)
+        return pool, Foretold.of(normal, NetworkDerivative(at, pool, 1.0 / sigma).matrix(), k)
 
     def _beside(
         self,

@@ -26,7 +26,7 @@ import numpy as np
 
 from revelu.errors import LimitReachedError, SaturatedError
 from revelu.network import Network
-from revelu.numerics.interruption import WorkEndedError, at_most, interruptible
+from revelu.numerics.interruption import at_most, interruptible
 from revelu.probe.answered import Answered
 from revelu.probe.gradient_span import gradient_span
 from revelu.probe.kinks import find_kinks
@@ -199,19 +199,16 @@ class FitSearch(FitQuestions):
         """Join neurons that are on at wrong inputs; else what a fit of all explains stands."""
         how, network = self.method, self._best()
         most = how.from_lines.fits.most_multiplications(network.n_parameters, samples)
-        try:
-            with at_most(most):
-                self.best, self.samples = how.where_wrong.completed(
-                    network, samples, wrong, self._ask_far_out, self.limit, self.rng
-                )
-        except (SaturatedError, WorkEndedError):
-            log.info("no neurons were found on the way to wrong answers")
+        with at_most(most):
+            self.best, self.samples = how.where_wrong.completed(
+                network, samples, wrong, self._ask_far_out, self.limit, self.rng
+            )
 
     def _foretold_worst(self, samples: Samples, n: int) -> FloatArray:
         """Inputs of which the samples say least, shape (n, d); any, where that is not foretold."""
         how, network = self.method.from_lines, self._best()
-        X, errors = how.foretell(network, samples, how.most_foretold, self.rng)
-        X = X[np.argsort(-errors, kind="stable")[:n]]
+        X, foretold = how.foretell(network, samples, how.most_foretold, self.rng)
+        X = X[foretold.telling(0.0, n)]
         return np.vstack([X, self._region.points(self.rng, n - len(X), network.dim_in)])
 
     @property

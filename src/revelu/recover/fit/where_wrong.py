@@ -17,8 +17,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from revelu.errors import SaturatedError
 from revelu.network import Network, add_networks
 from revelu.numerics.confidence import SIGMAS
+from revelu.numerics.interruption import WorkEndedError
 from revelu.recover.fit.search import is_explained, refine
 from revelu.recover.refine.network_fit import Samples
 from revelu.types import BoolArray, FloatArray
@@ -86,19 +88,14 @@ class WhereWrong:
         Returns
         -------
         network, samples
-            The best network, and these with what was asked.
+            The best network, and these with what was asked: those found so far, where the
+            work allowed ends.
         """
         search = _WrongSearch(self, network, samples, ask, limit, rng)
-        shares = self.beyond * np.arange(1, self.n_on_way + 1)[:, None] / self.n_on_way
-        for x in rng.permutation(wrong)[: self.n_wrong]:
-            way = search.asked(shares * x)
-            if search.is_explained and not search.are_wrong(search.network, way).any():
-                break
-            search.fit_to_most()
-            for _ in range(self.n_each):
-                if not search.joins_first(way):
-                    break
-                search.fit_to_most()
+        try:
+            search.run(wrong)
+        except WorkEndedError:
+            log.info("the search for neurons on the way to wrong answers took as long as it may")
         return search.network, search.samples
 
 
@@ -112,6 +109,28 @@ class _WrongSearch:
     ask: Callable[[FloatArray], Samples]
     limit: float
     rng: np.random.Generator
+
+    def run(self, wrong: FloatArray) -> None:
+        """Follow the way to each of some wrong answers, until one shows none."""
+        for x in self.rng.permutation(wrong)[: self.how.n_wrong]:
+            try:
+                if self.ends_along(x):
+                    break
+            except SaturatedError:
+                log.debug("answers end on this way: another may show more")
+
+    def ends_along(self, x: FloatArray) -> bool:
+        """Join what is missing on the way to an input; whether nothing was."""
+        how = self.how
+        way = self.asked(how.beyond * np.arange(1, how.n_on_way + 1)[:, None] / how.n_on_way * x)
+        if self.is_explained and not self.are_wrong(self.network, way).any():
+            return True
+        self.fit_to_most()
+        for _ in range(how.n_each):
+            if not self.joins_first(way):
+                break
+            self.fit_to_most()
+        return False
 
     @property
     def is_explained(self) -> bool:

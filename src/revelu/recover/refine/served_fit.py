@@ -7,14 +7,15 @@ step is linear in what is behind the head (Gauss-Newton, as iteratively reweight
 generalised linear models).
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-import scipy.linalg
 from scipy.linalg.blas import dsyrk
 
 from revelu.network import Network
 from revelu.numerics.confidence import SIGMAS
+from revelu.numerics.design import Foretold
 from revelu.numerics.gauss_newton import (
     Coordinates,
     Damping,
@@ -40,12 +41,15 @@ class Served:
         Standard error of an answer.
     link : Link
         What is behind the head has ``k`` outputs; of a contrast one fewer than ``K``.
+    errors_of : callable, (n, K) -> (n, K)
+        Standard errors of other answers.
     """
 
     X: FloatArray
     P: FloatArray
     sigma: FloatArray
     link: Link
+    errors_of: Callable[[FloatArray], FloatArray]
 
     def residual(self, network: Network) -> FloatArray:
         """Return what a network leaves of the answers, over their errors, shape (n, K)."""
@@ -102,28 +106,13 @@ def fit_served(
     return start
 
 
-def errors_of_answers(network: Network, served: Served, X: FloatArray) -> FloatArray:
-    """Standard errors of a fitted network's answers at ``X (n, d)``, over their own, shape (n,).
-
-    The largest of each row's; the answers' own errors are those of ``served``, the typical ones.
-
-    Notes
-    -----
-    An answer's standard error is the norm of ``L^-1 j``, for its derivative ``j`` and the Cholesky
-    factor ``L`` of the normal equations.
-    """
+def foretold_answers(network: Network, served: Served, X: FloatArray) -> Foretold:
+    """How a fitted network's answers err at ``X (n, d)``, by what it was fitted to."""
     problem, vector = _ServedProblem(network, served), network.to_vector()
-    normal = problem.derivative(vector).normal()
-    sizes = np.sqrt(np.diag(normal))
-    sizes = np.where(sizes > 0.0, sizes, 1.0)
-    normal = normal / sizes / sizes[:, None]
-    normal[np.diag_indices_from(normal)] += 1e-10
-    factor = scipy.linalg.cholesky(normal, check_finite=False)
-    sigma = np.broadcast_to(np.median(served.sigma, axis=0), (len(X), served.P.shape[1]))
-    there = replace(served, X=X, P=np.zeros(sigma.shape), sigma=sigma)
-    J = _ServedProblem(network, there).derivative(vector).matrix() / sizes
-    errors = scipy.linalg.solve_triangular(factor, J.T, trans="T", check_finite=False)
-    return np.asarray(np.sqrt((errors**2).sum(axis=0)).reshape(len(X), -1).max(axis=1))
+    P = served.link.head(network(X))
+    there = replace(served, X=X, P=P, sigma=served.errors_of(P))
+    J = _ServedProblem(network, there).derivative(vector).matrix()
+    return Foretold.of(problem.derivative(vector).normal(), J, P.shape[1])
 
 
 class _ServedProblem:
