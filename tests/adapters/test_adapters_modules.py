@@ -101,3 +101,44 @@ def test_a_module_that_does_not_exist_is_named(in_module):
     del in_module
     with pytest.raises(InputError, match="no_such_module_here"):
         open_oracle("no_such_module_here:f", 3, trust=True)
+
+
+FRAMEWORKS = """
+import torch
+from sklearn.linear_model import LinearRegression
+
+torch.manual_seed(3)
+module = torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.ReLU(), torch.nn.Linear(2, 1))
+images = torch.nn.Sequential(torch.nn.Conv2d(1, 2, 2), torch.nn.ReLU(), torch.nn.Flatten())
+fitted = LinearRegression().fit([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]], [1.0, 2.0])
+"""
+
+
+@pytest.mark.parametrize("attribute", ["module", "fitted"])
+def test_an_object_of_a_framework_is_asked_as_it_would_be_if_given(in_module, attribute):
+    oracle = open_oracle(f"{in_module(FRAMEWORKS)}:{attribute}", trust=True)
+    found = oracle.target.found
+    assert oracle.dim_in == 3
+    np.testing.assert_allclose(oracle(X), np.reshape(found(X), (7, -1)))
+
+
+def test_an_image_tells_the_inputs_of_a_module_that_begins_with_a_convolution(in_module):
+    name = f"{in_module(FRAMEWORKS)}:images"
+    with pytest.raises(InputError, match="Conv2d: give its rows a shape by input_shape"):
+        open_oracle(name, trust=True)
+    by_image = open_oracle(name, trust=True, image="3x4x1")
+    assert by_image.dim_in == 12
+    by_shape = open_oracle(name, trust=True, input_shape="1x3x4")
+    rows = np.random.default_rng(2).normal(size=(5, 12))
+    np.testing.assert_array_equal(by_image(rows), by_shape(rows))
+
+
+def test_an_image_tells_the_inputs_of_a_callable():
+    assert open_oracle(lambda rows: rows.sum(axis=1), image="3x4x2").dim_in == 24
+
+
+def test_a_framework_s_module_is_imported_anew_in_spawned_processes(in_module):
+    name = f"{in_module(FRAMEWORKS)}:module"
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as executor:
+        there = open_oracle(name, trust=True, executor=executor)(X)
+    np.testing.assert_array_equal(there, open_oracle(name, trust=True)(X))

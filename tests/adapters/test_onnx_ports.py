@@ -487,3 +487,36 @@ def test_rows_of_different_classes_are_no_answer():
         rows_of("n", [{"a": 1.0}, {"b": 1.0}], 2)
     with pytest.raises(TargetError, match="answered shape"):
         rows_of("n", [{"a": 1.0}], 2)
+
+
+# --- operators that the runtime has in float32 alone
+
+
+def convolution(path, dtype):
+    """One filter on images of 5 by 4, then a ReLU."""
+    kernel = np.random.default_rng(3).normal(size=(1, 1, 2, 2)).astype(dtype)
+    nodes = [
+        ("Conv", "x k", "z", {}),
+        ("Relu", "z", "h", {}),
+        ("Flatten", "h", "y", {}),
+    ]
+    shape = ["N", 1, 5, 4]
+    return kernel, write(
+        path, nodes, [("x", dtype, shape)], [("y", dtype, ["N", 12])], {"k": kernel}
+    )
+
+
+def test_a_convolution_in_float64_is_asked_through_the_reference_evaluator(tmp_path):
+    kernel, path = convolution(tmp_path / "c.onnx", np.float64)
+    oracle = revelu.open_oracle(path)
+    images = np.random.default_rng(4).normal(size=(6, 5, 4))
+    windows = np.lib.stride_tricks.sliding_window_view(images, (2, 2), axis=(1, 2))
+    wanted = np.maximum(np.einsum("nijab,ab->nij", windows, kernel[0, 0]), 0.0).reshape(6, 12)
+    np.testing.assert_allclose(oracle(images.reshape(6, 20)), wanted, rtol=1e-13, atol=1e-13)
+    assert "reference evaluator" in oracle.target.notes[0]
+    assert oracle.image == (1, 5, 4)
+
+
+def test_a_convolution_in_float32_is_asked_through_the_runtime(tmp_path):
+    oracle = revelu.open_oracle(convolution(tmp_path / "c.onnx", np.float32)[1])
+    assert not oracle.target.notes

@@ -39,7 +39,9 @@ def unpickled(
 
 
 class ModuleTarget:
-    """A callable that a module holds, ``(n, d) -> (n,)`` or ``(n, k)``.
+    """A target that a module holds: a callable, or what is made one as an object would be.
+
+    All that the target says of itself, such as its number of inputs, is said of this one.
 
     What is imported is left behind when pickled, so that a process of an executor
     imports its own, from the folder that was the working one at opening.
@@ -48,6 +50,8 @@ class ModuleTarget:
     ----------
     name : str
         ``module:attribute``; importing the module executes it.
+    wrapped : callable
+        Makes a callable, ``(n, d) -> (n,)`` or ``(n, k)``, of an object.
 
     Raises
     ------
@@ -55,8 +59,8 @@ class ModuleTarget:
         If it cannot be imported or is not callable.
     """
 
-    def __init__(self, name: str) -> None:
-        self.name, self.folder = name, str(Path.cwd())
+    def __init__(self, name: str, wrapped: Callable[[Any], Any]) -> None:
+        self.name, self.folder, self._wrapped = name, str(Path.cwd()), wrapped
         self._found: Any = None
         if not callable(self.found):
             hint = f"; write {name}.predict" if hasattr(self.found, "predict") else ""
@@ -66,13 +70,13 @@ class ModuleTarget:
     def found(self) -> Any:
         """What the name stands for, imported on first use."""
         if self._found is None:
-            self._found = _import(self.name, self.folder)
+            self._found = self._wrapped(_import(self.name, self.folder))
         return self._found
 
-    @property
-    def dim_in(self) -> Any:
-        """The number of inputs that it says, or None."""
-        return getattr(self.found, "dim_in", None)
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self.found, name)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_found": None}

@@ -80,9 +80,9 @@ def varying_inputs(
         if len(value.shape) < 2:
             raise InputError(f"{where} has shape {value.shape}, not rows")
         only = len(chosen) == 1
-        row = row_shape(
-            where, value.shape[1:], ports.input_shape if only else None, dim_in if only else None
-        )
+        declared = value.shape[1:]
+        given = ports.row(len(declared)) if only else None
+        row = row_shape(where, declared, given, dim_in if only else None)
         first = value.shape[0]
         n_rows = first if isinstance(first, int) and first > 0 else None
         found.append(OnnxInput(value.name, np.dtype(dtype), row, n_rows))

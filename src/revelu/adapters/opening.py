@@ -7,6 +7,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from difflib import get_close_matches
+from functools import partial
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -153,14 +155,15 @@ def open_oracle(
     endpoint = _endpoint(target)
     is_named = isinstance(target, str | os.PathLike)
     name = endpoint.name if endpoint else str(target) if is_named else type(target).__name__
-    # Data that a domain is like have as many columns as a target that does not say has inputs.
+    # Data that a domain is like, and an image, tell how many inputs a target has.
     size = domain.dim_target if dim_in is None and isinstance(domain, Domain) else dim_in
+    size = prod(shape) if size is None and shape is not None else size
     if endpoint is not None:
         _refuse(filed, f"is for files and modules, which {name} is not")
         opened: Any = open_endpoint(endpoint, size, rate=rate, **names)
     else:
         _refuse({"rate": None if remote else rate}, f"is for served models, which {name} is not")
-        opened = _opened(target, dim_in, Ports.said(**filed, **names), trust=trust)
+        opened = _opened(target, dim_in, Ports.said(**filed, **names, image=shape), trust=trust)
     if suggested and domain is None and box is None:
         options["domain"] = getattr(opened, "suggested_domain", None)
     elif isinstance(domain, Domain):
@@ -222,8 +225,7 @@ def open_target(
     if _ATTRIBUTE.fullmatch(name):
         if not trust:
             raise UntrustedError(f"{name}: importing it executes code; --trust allows it")
-        ports.only("callables")
-        return ModuleTarget(name)
+        return ModuleTarget(name, partial(_wrapped, dim_in=dim_in, ports=ports))
     if near := get_close_matches(Path(name).suffix.lower(), [*SUFFIXES, ".toml"], 1, 0.75):
         path = Path(name)
         why = "no files are read of that suffix" if path.is_file() else "no such file"

@@ -36,6 +36,8 @@ class Ports:
         Shape of one row, which queries are brought into.
     activation : str, optional
         What is between the layers of a state dict.
+    image : tuple of int, optional
+        Channels, height and width of a row that is an image.
     fixed : mapping of str to ndarray, optional
         Where the inputs that do not vary stay.
     table : str, optional
@@ -46,6 +48,7 @@ class Ports:
     output_name: str | None = None
     input_shape: tuple[int, ...] | None = None
     activation: str | None = None
+    image: tuple[int, int, int] | None = None
     fixed: Mapping[str, np.ndarray] | None = None
     table: str | None = None
 
@@ -54,6 +57,7 @@ class Ports:
         cls,
         *,
         input_shape: str | int | Sequence[int] | None = None,
+        image: tuple[int, int, int] | None = None,
         fixed: Any = None,
         **names: str | None,
     ) -> Self:
@@ -76,7 +80,12 @@ class Ports:
         # An archive of arrays may have some of them; the others stay at zero.
         is_table = is_table and not f"{fixed}".lower().endswith(".npz")
         table = f"{fixed}" if is_table else None
-        return cls(input_shape=shape, fixed=_arrays(fixed), table=table, **names)
+        return cls(input_shape=shape, image=image, fixed=_arrays(fixed), table=table, **names)
+
+    def row(self, n_axes: int) -> tuple[int, ...] | None:
+        """Shape of one row of ``n_axes`` axes, as far as the user says it."""
+        is_image = self.input_shape is None and n_axes == len(self.image or ())
+        return self.image if is_image else self.input_shape
 
     def check_columns(self, names: Sequence[str]) -> None:
         """Refuse a table that lacks a column that stays.
@@ -103,7 +112,10 @@ class Ports:
             If anything is given but what is ``known``.
         """
         for field in fields(self):
-            if field.name not in {*known, "table"} and getattr(self, field.name) is not None:
+            if (
+                field.name not in {*known, "image", "table"}
+                and getattr(self, field.name) is not None
+            ):
                 raise InputError(f"{field.name} is not for {where}")
 
 

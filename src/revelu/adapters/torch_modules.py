@@ -140,7 +140,7 @@ class TorchTarget:
         self._ports = ports or Ports()
         self._ports.only("torch modules", "input_shape", "output_name")
         self.module = copy.deepcopy(module).eval()
-        self.row = _row_of(self.module, self._ports.input_shape, dim_in)
+        self.row = _row_of(self.module, self._ports, dim_in)
         self.dim_in = prod(self.row) if self.row is not None else dim_in
         numbers = [*self.module.parameters(), *self.module.buffers()]
         real = next((p for p in numbers if p.is_floating_point()), torch.empty(0).double())
@@ -192,19 +192,18 @@ class TorchTarget:
         return tensors[chosen_output(name, real, others, given)]
 
 
-def _row_of(
-    module: Any, given: tuple[int, ...] | None, dim_in: int | None
-) -> tuple[int, ...] | None:
+def _row_of(module: Any, ports: Ports, dim_in: int | None) -> tuple[int, ...] | None:
     """The shape of one row; None where nothing says it."""
     if isinstance(module, ExportedModule):
-        return row_shape("the program's input", module.row, given, dim_in)
+        return row_shape("the program's input", module.row, ports.row(len(module.row)), dim_in)
+    first = next((m for m in module.modules() if _name(m) in _FIRST_LAYERS), None)
+    kind = "" if first is None else _name(first)
+    given = ports.row(len(_SIZES)) if kind == "Conv2d" else ports.input_shape
     if given is not None:
         agreed_dim_in("input_shape", prod(given), dim_in)
         return given
-    first = next((m for m in module.modules() if _name(m) in _FIRST_LAYERS), None)
     if first is None:
         return None
-    kind = _name(first)
     if kind.startswith("Conv"):
         sizes = "x".join(
             [f"{getattr(first, 'in_channels', first.weight.shape[1])}", *_SIZES[-int(kind[4]) :]]

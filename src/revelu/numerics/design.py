@@ -68,9 +68,9 @@ class Foretold:
         most : int
             As many are chosen at most, each of them once: asked again, a target answers the same.
         at_once : int
-            Of so many of the worst several are chosen before all others are looked at again, as
-            long as they err by more than these: few products of large matrices take less time than
-            many with vectors.
+            Worst inputs of which several are chosen before all others are looked at again, as long
+            as they err by more than these: few products of large matrices take less time than many
+            with vectors.
         """
         is_open = self.errors > within  # variances only fall
         told, variance = self.told[is_open], self.variances[is_open]
