@@ -37,8 +37,8 @@ class AsServed:
     n_rounds : int
         Rounds of such inputs at most.
     n_foretold, few : int, float
-        Inputs that are looked at in each; where it errs by more at no more than this share of
-        them, the round is the last.
+        Answers that are looked at in each, every output counted; where it errs by more at no
+        more than this share of the inputs, the round is the last.
     near : float
         Reduced cost, in units of what noise may leave, up to which neurons that a search has missed
         are looked for here: it is left by few answers, and more are asked around these.
@@ -55,7 +55,7 @@ class AsServed:
 
     determined: float = 0.8
     n_rounds: int = 8
-    n_foretold: int = 4000
+    n_foretold: int = 8000
     few: float = 0.01
     near: float = 2.0
     n_missing: int = 6
@@ -132,7 +132,7 @@ class AsServed:
         self, network: Network, answers: Served, region: Region, rng: np.random.Generator
     ) -> tuple[int, FloatArray]:
         """How many answers of the region are undetermined, and inputs that tell them."""
-        X = region.points(rng, self.n_foretold, network.dim_in)
+        X = region.points(rng, self.n_foretold // network.dim_out, network.dim_in)
         foretold = foretold_answers(network, answers, X)
         chosen = foretold.telling(self.determined, network.n_parameters)
-        return foretold.n_open(self.determined), X[chosen]
+        return foretold.n_open(self.determined) * network.dim_out, X[chosen]

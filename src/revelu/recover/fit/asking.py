@@ -64,11 +64,11 @@ class FitQuestions(Search):
         more = int(np.ceil(n * (n - len(samples.X)) / len(samples.X)))
         return samples.joined(self._ask_at(self._region.points(self.rng, more, self._sizes().d)))
 
-    def _ask_at(self, Z: FloatArray) -> Samples:
-        """Ask at inputs, or at coordinates of the subspace."""
+    def _ask_at(self, Z: FloatArray, least: float | None = None) -> Samples:
+        """Ask at inputs, or at coordinates of the subspace, of which that share is answered."""
         if self.subspace is None:
-            return self._answered(Z)
-        samples = self._answered(self.subspace.points(Z))
+            return self._answered(Z, least)
+        samples = self._answered(self.subspace.points(Z), least)
         return replace(samples, X=self.subspace.coordinates(samples.X))
 
     def _ask_far_out(self, Z: FloatArray) -> Samples:
@@ -96,13 +96,14 @@ class FitQuestions(Search):
             seen &= (error <= most * self.noise.errors).all(axis=1, keepdims=True)
         return np.where(seen, Y, np.nan)
 
-    def _answered(self, X: FloatArray) -> Samples:
+    def _answered(self, X: FloatArray, least: float | None = None) -> Samples:
         """Ask what a float32 target is asked exactly."""
         X = self.oracle.in_float32(X)
         Y = self._behind_head(X) if self._is_served else self.oracle(X)
         answered = np.isfinite(Y).all(axis=1)
-        is_noisy = self.noise.drawn_anew is not None
-        least = self.method.min_told if is_noisy else self.method.min_answered
+        if least is None:
+            is_noisy = self.noise.drawn_anew is not None
+            least = self.method.min_told if is_noisy else self.method.min_answered
         if answered.sum() < least * len(X):
             raise SaturatedError(
                 f"the target is saturated at {1 - answered.mean():.0%} of the inputs {self._where}"

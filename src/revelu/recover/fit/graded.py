@@ -40,6 +40,8 @@ class Graded:
     n_spared : int
         and how often until neurons that are not needed go: at a thousandth what is left of a
         network shows them.
+    finest : float
+        It falls until no larger share of the answers has smaller errors.
     lost : float
         A search ends where what is left is ``lost`` times the errors.
     patience : int
@@ -51,6 +53,7 @@ class Graded:
     first: float = 1e-2
     falls: float = 10.0**0.5
     n_spared: int = 2
+    finest: float = 0.05
     lost: float = 10.0
     patience: int = 2
     max_steps: int = 40
@@ -131,8 +134,11 @@ class Graded:
     def _even_errors(self, samples: Samples, first: float) -> list[FloatArray]:
         """The even errors of each output, the last one 0, shapes (k,)."""
         varies = self._varies(samples)
-        # One that is a tenth of the typical error adds no more than half a percent to it.
-        least = 0.1 * float((np.median(samples.sigma, axis=0) / varies).max())
+        # One that is a tenth of the typical error adds no more than half a percent to it.  Where
+        # errors differ it falls on to those of the finest answers: a step from far above them
+        # would leave a network as far from these as one that is wrong.
+        typical, finest = np.quantile(samples.sigma, [0.5, self.finest], axis=0) / varies
+        least = float(min(0.1 * typical.max(), finest.max()))
         n = max(int(np.ceil(np.log(first / least) / np.log(self.falls))), 0)
         return [*(first * self.falls**-i * varies for i in range(n)), np.zeros(len(varies))]
 

@@ -542,9 +542,13 @@ class FitSearch(FitQuestions):
                 raise AssertionError
             return self.served
 
+        def asked(X: FloatArray) -> Samples:
+            # An answer that is saturated is served, too, and says as much.
+            return self._ask_at(X, 0.0)
+
         self.tell("fitting answers as they are served")
         self.best, samples = self.method.as_served.finished(
-            self._best(), samples, served, self._ask_at, self._region, self.limit, self.rng
+            self._best(), samples, served, asked, self._region, self.limit, self.rng
         )
         return samples
 
