@@ -72,17 +72,13 @@ class Worker:
         self.process.join()
 
 
-def called(
-    calls: Iterator[Call], n_processes: int, patience: float | None, *, is_fresh: bool = False
-) -> Iterator[Ended]:
+def called(calls: Iterator[Call], n_processes: int, patience: float | None) -> Iterator[Ended]:
     """Make calls, so many at a time, and yield what came of each as it ends.
 
     Parameters
     ----------
     patience : float, optional
         Seconds after which a call is stopped.
-    is_fresh : bool
-        Whether no process makes two calls.
     """
     idle: list[Worker] = []
     busy: list[Worker] = []
@@ -104,12 +100,16 @@ def called(
             for worker in [w for w in busy if w.here in ready or w.until <= now]:
                 busy.remove(worker)
                 yield worker.take()
-                if is_fresh and not worker.is_over:
-                    worker.end()
                 idle += [] if worker.is_over else [worker]
     finally:
         for worker in chain(idle, busy):
             worker.end()
+
+
+def alone(function: Callable[..., Any], *arguments: Any, patience: float | None) -> tuple[Any, str]:
+    """Make one call in a process of its own: what it gave, or why it gave nothing."""
+    [(_, found, failure)] = called(iter([Call(("", 0), function, arguments)]), 1, patience)
+    return found, failure
 
 
 def _worker(idle: list[Worker], variables: Mapping[str, str]) -> Worker:

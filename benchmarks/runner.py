@@ -25,6 +25,9 @@ import revelu
 
 Line = dict[str, str]
 
+# Characters of a run that are shown as it ends.
+SHOWN = 400
+
 
 class Row(Protocol):
     """A line of a table, or what some of its lines are made of; it can be sent to a process."""
@@ -75,7 +78,7 @@ class Table(Generic[R, F]):
     outcome : callable
         What makes ``found`` of what was recorded, such as its class.
     limit : float, optional
-        Seconds of a run; a process that takes a tenth and a minute more is ended.
+        Seconds of a run; a process that takes twice as long and two minutes more is ended.
     apart : int
         By how much the seeds of one row are from those of the row before.
     named_by : int
@@ -84,10 +87,6 @@ class Table(Generic[R, F]):
         Whether ``--quick`` has a network of it.
     note : callable, {row: [found, ...]} -> str
         What stands under the table, besides what measured it.
-    failed : callable, (row, seed, words) -> found, optional
-        What a run that failed counts as; without it such runs are told of under the table.
-    is_fresh : bool
-        Whether a process has one run alone: its memory is measured, say.
     environment : callable, row -> mapping of str to str
         Variables of the process that a row's runs are in.
     options : callable, (parser) -> None
@@ -106,8 +105,6 @@ class Table(Generic[R, F]):
     named_by: int = 1
     quick: Callable[[R], bool] = lambda row: True  # noqa: ARG005 - all of them
     note: Callable[[Mapping[R, list[F]]], str] = lambda found: ""  # noqa: ARG005 - nothing
-    failed: Callable[[R, int, str], F] | None = None
-    is_fresh: bool = False
     environment: Callable[[R], Mapping[str, str]] = lambda row: {}  # noqa: ARG005 - none
     options: Callable[[argparse.ArgumentParser], None] = lambda parser: None  # noqa: ARG005
 
@@ -201,7 +198,7 @@ def measure(
         for seed in range(first, first + runs_of(row, options))
         if (row.name, seed) not in known.entries
     ]
-    patience = None if limit is None else 1.1 * limit + 60.0
+    patience = None if limit is None else 2.0 * limit + 120.0
     began = time.monotonic()
 
     def in_time() -> Iterator[Call]:
@@ -210,12 +207,12 @@ def measure(
                 return
             yield call
 
-    ended = called(in_time(), options.processes, patience, is_fresh=table.is_fresh)
+    ended = called(in_time(), options.processes, patience)
     for n, (call, found, failure) in enumerate(ended, start=1):
         said = {"failed": failure} if failure else {"found": plain(found)}
         known.add(*call.key, said)
         minutes = (time.monotonic() - began) / 60.0
-        words = failure or f"{found}"
+        words = failure or f"{found}"[:SHOWN]
         print(f"[{n} of {len(todo)}, {minutes:.1f} min] {one_line(*call.key, words)}", flush=True)
 
 
@@ -245,8 +242,6 @@ def rendered(
             seeds.add(seed)
             if "found" in entry:
                 found.setdefault(row, []).append(outcome_of(table, entry["found"]))
-            elif table.failed is not None:
-                found.setdefault(row, []).append(table.failed(row, seed, entry["failed"]))
             else:
                 failures.append(one_line(row.name, seed, entry["failed"]))
     limit = table.limit if options.limit is None else options.limit

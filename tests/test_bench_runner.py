@@ -111,7 +111,7 @@ def ends(calls, patience=None):
     return [(found, failure) for _, found, failure in called(iter(calls), 1, patience)]
 
 
-def test_a_call_past_its_limit_is_stopped_and_the_next_one_has_another_process():
+def test_calls_past_their_limit_are_stopped():
     sleeps = [Call(("a", seed), time.sleep, (60,)) for seed in range(2)]
     assert ends(sleeps, 0.2) == [(None, "stopped")] * 2
 
