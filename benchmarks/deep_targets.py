@@ -1,7 +1,7 @@
 """Two thousand deep targets: nothing wrong and silent, and no layer wrongly called exact.
 
-    python benchmarks/deep_targets.py --results deep.jsonl --seconds 600   # a slice; again for more
-    python benchmarks/deep_targets.py --results deep.jsonl --write         # the table, kept
+    python benchmarks/deep_targets.py --results deep.jsonl --seconds 600   # a slice; again: more
+    python benchmarks/deep_targets.py --results deep.jsonl --write         # the rest; keep the table
 
 Target i is drawn from seed i alone: two to five hidden layers, 2 to 60 inputs, 2 to 32 neurons a
 layer, 1 to 8 outputs, of the kinds below, inside the class and outside it.  Nothing but the target
@@ -15,16 +15,14 @@ from functools import partial
 
 import numpy as np
 from extraction import n_right
-from many_targets import FAULTS, N_FRESH, Function, Target, judged, slices
-from page import keep
+from many_targets import FAULTS, N_FRESH, Function, Target, judged, table_of
+from runner import main
 
 import revelu
 from revelu import Network
 from revelu.network import zoo
 from revelu.types import FloatArray
 
-FIRST_SEED = 41_000_000
-N_TARGETS = 2_000
 MAX_SECONDS = 3.0
 LAYER_WRONG = "a layer wrong"
 
@@ -205,6 +203,7 @@ def one(seed: int) -> dict[str, object]:
     return judged(target, seed, layers_wrong, max_seconds=MAX_SECONDS)
 
 
+TABLE = table_of("deep_targets", __doc__, 2_000, one, 41_000_000, (*FAULTS, LAYER_WRONG))
+
 if __name__ == "__main__":
-    if text := slices(__doc__, FIRST_SEED, N_TARGETS, one, (*FAULTS, LAYER_WRONG)):
-        keep("deep_targets", text)
+    main(TABLE)

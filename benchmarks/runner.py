@@ -41,6 +41,14 @@ class Row(Protocol):
         """How many runs it has, unless ``--networks`` says."""
 
 
+@dataclass(frozen=True)
+class Named:
+    """A row that is told by its name."""
+
+    name: str
+    networks: int
+
+
 R = TypeVar("R", bound=Row)
 F = TypeVar("F")
 

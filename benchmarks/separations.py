@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from runner import Line, Table, by_row, main, shape
+from runner import Line, Named, Table, by_row, main, shape
 
 from revelu import zoo
 from revelu.recover.close.closeness import closeness
@@ -30,14 +30,6 @@ CLOSE, DELTA = 1e-3, 0.05
 
 
 @dataclass(frozen=True)
-class Row:
-    """A kind of network."""
-
-    name: str
-    networks: int = 20
-
-
-@dataclass(frozen=True)
 class Run:
     """The lines through one network: largest critical points, smallest gaps, of far neurons too."""
 
@@ -48,7 +40,7 @@ class Run:
     nearest_far: list[float]
 
 
-def one(row: Row, seed: int, _limit: float | None) -> Run:
+def one(row: Named, seed: int, _limit: float | None) -> Run:
     """Compute the largest critical points and smallest gaps of lines through one network."""
     network = zoo.KINDS[row.name](WIDTHS, seed=seed)
     W, b = network.weights[0], network.biases[0]
@@ -69,7 +61,7 @@ def one(row: Row, seed: int, _limit: float | None) -> Run:
     return Run(len(W), farthest, float(reach(W, b, DELTA)), nearest, nearest_far)
 
 
-def line(row: Row, runs: list[Run]) -> Line:
+def line(row: Named, runs: list[Run]) -> Line:
     """One line of the table."""
     runs = [run for run in runs if run.farthest]
     farthest, nearest, nearest_far = (
@@ -95,7 +87,7 @@ def line(row: Row, runs: list[Run]) -> Line:
 TABLE = Table(
     "separations",
     __doc__,
-    [Row(kind) for kind in zoo.KINDS if kind not in {"affine", "constant"}],
+    [Named(kind, 20) for kind in zoo.KINDS if kind not in {"affine", "constant"}],
     one,
     by_row(line),
     first_seed=13_000_000,

@@ -261,7 +261,9 @@ def test_every_table_has_a_page_and_a_line_of_the_index(page):
 @pytest.mark.parametrize("name", TABLES)
 def test_what_a_script_keeps_has_a_page(page, name):
     source = (CLONE / "benchmarks" / TABLES[name]).read_text(encoding="utf-8")
-    marks = re.findall(r"\b(?:Table|keep|keep_rows|add_rows|present)\(\s*\"([\w-]+)\"", source)
+    marks = re.findall(
+        r"\b(?:Table|table_of|keep|keep_rows|add_rows|present)\(\s*\"([\w-]+)\"", source
+    )
     for mark in marks:
         assert page.tables_of(page.kept(mark))
     # The marks of two have the names of their tables.
