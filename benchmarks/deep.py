@@ -12,15 +12,14 @@ method is auto.  Exact at every input: root mean square error at most 1e-10, and
 at most 1e-8 of the outputs' deviation, on 20,000 points of N(0, I).
 """
 
-import argparse
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 from extraction import Run, cells, one, recorded
-from runner import Line, Table, bar, by_row, main
+from runner import Line, Table, bar, by_row, main, with_wheel
 from runner import shape as shape_of
 
 import revelu
@@ -164,16 +163,10 @@ def line(row: Row, runs: list[Run]) -> Line:
     }
 
 
-def rows(options: argparse.Namespace) -> list[Row]:
-    """Those of MNIST only where it is."""
-    wheel = options.mnist
-    return [replace(row, wheel=wheel) for row in ROWS if wheel or row.trained != "MNIST"]
-
-
 TABLE = Table(
     "deep",
     __doc__,
-    rows,
+    with_wheel(ROWS, lambda row: row.trained == "MNIST"),
     partial(one, n_points=N_POINTS),
     by_row(line),
     first_seed=7_700_000,

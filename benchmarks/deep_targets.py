@@ -1,7 +1,7 @@
 """Two thousand deep targets: nothing wrong and silent, and no layer wrongly called exact.
 
-    python benchmarks/deep_targets.py --results deep.jsonl --seconds 600   # a slice; again: more
-    python benchmarks/deep_targets.py --results deep.jsonl --write         # the rest; keep the table
+    python benchmarks/deep_targets.py --results deep.jsonl --seconds 600   # again for more
+    python benchmarks/deep_targets.py --results deep.jsonl --write         # the rest, the table
 
 Target i is drawn from seed i alone: two to five hidden layers, 2 to 60 inputs, 2 to 32 neurons a
 layer, 1 to 8 outputs, of the kinds below, inside the class and outside it.  Nothing but the target

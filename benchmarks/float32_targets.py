@@ -1,7 +1,7 @@
 """A thousand targets that compute in float32: none silently wrong, none over 60 CPU seconds.
 
     python benchmarks/float32_targets.py --results runs.jsonl --seconds 600   # a slice
-    python benchmarks/float32_targets.py --results runs.jsonl --write   # the rest; keep the table
+    python benchmarks/float32_targets.py --results runs.jsonl --write   # the rest, the table
 
 The targets of benchmarks/many_targets.py, of seeds of their own.  Networks compute in float32
 throughout, in the units drawn; of other functions the inputs and the answers are rounded to it.

@@ -9,16 +9,15 @@ networks are He-initialised with biases of standard deviation 0.5, and answer th
 largest output, or the sign of a single one; what scikit-learn trains answers its ``predict``.
 """
 
-import argparse
 import sys
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from runner import Line, Table, bar, by_row, main
+from runner import Line, Table, bar, by_row, main, with_wheel
 
 import revelu
 from revelu.certify.labels import predict_labels
@@ -264,13 +263,14 @@ def line(row: Row, runs: list[dict]) -> Line:
     }
 
 
-def rows(options: argparse.Namespace) -> list[Row]:
-    """That of MNIST only where it is."""
-    wheel = options.mnist
-    return [replace(row, wheel=wheel) for row in ROWS if wheel or row.kind != "mnist"]
-
-
-TABLE = Table("labels", __doc__, rows, one, by_row(line), first_seed=62_910_000)
+TABLE = Table(
+    "labels",
+    __doc__,
+    with_wheel(ROWS, lambda row: row.kind == "mnist"),
+    one,
+    by_row(line),
+    first_seed=62_910_000,
+)
 
 if __name__ == "__main__":
     main(TABLE)

