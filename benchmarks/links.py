@@ -2,7 +2,7 @@
 
     python benchmarks/links.py --results runs.jsonl            print the tables
     python benchmarks/links.py --results runs.jsonl --write    and keep them
-    python benchmarks/links.py --table links-pipelines ...     of scikit-learn, behind JSON
+    python benchmarks/links.py --table links-pipelines ...     those of scikit-learn alone
 
 Ten heads on networks of one and two hidden layers, in float64 and in float32; classifiers in
 scikit-learn pipelines whose probabilities are rounded to a few decimals.

@@ -1,8 +1,8 @@
 """The lowest layer under a high threshold, and halfspaces: angles, by samples and queries.
 
-    python benchmarks/lowest_layer.py                                 the table of queries
-    python benchmarks/lowest_layer.py --table lowest-layer-samples    another, of those below
-    python benchmarks/lowest_layer.py --write                         and keep it on its page
+    python benchmarks/lowest_layer.py                                 print the tables
+    python benchmarks/lowest_layer.py --table lowest-layer-samples    one, of those below
+    python benchmarks/lowest_layer.py --write                         and keep them on their page
 
 Errors are the worst angle over a network's directions, in
 radians.  P has linear, pair and triple terms.

