@@ -3,8 +3,7 @@
 A benchmark is a file with a :class:`Table`: its rows, what a run of a row measures, and what a
 line says of a row's runs.  All else is here, and the same for all tables: options, processes,
 limits, progress, going on where an earlier call stopped, runs that fail, the table, its page.
-``polish.py`` is the shortest to read; a new table also needs a page with its mark, a line of
-README.md, and its name in ``revelu bench``.
+``signs.py`` is one to copy; README.md says what a new table needs besides.
 """
 
 import argparse
@@ -101,7 +100,7 @@ class Table(Generic[R, F]):
         Variables of the process that a row's runs are in.
     plot : callable, (file, {row: [found, ...]}) -> None, optional
         Draws its picture.
-    options : callable, (parser) -> None
+    options : callable, (parser) -> None, optional
         Adds options that no other table has.
     """
 
@@ -119,7 +118,7 @@ class Table(Generic[R, F]):
     note: Callable[[Mapping[R, list[F]]], str] = lambda found: ""  # noqa: ARG005 - nothing
     environment: Callable[[R], Mapping[str, str]] = lambda row: {}  # noqa: ARG005 - none
     plot: Callable[[Path, Mapping[R, list[F]]], None] | None = None
-    options: Callable[[argparse.ArgumentParser], None] = lambda parser: None  # noqa: ARG005
+    options: Callable[[argparse.ArgumentParser], object] | None = None
 
 
 def with_wheel(
@@ -213,7 +212,7 @@ def parser_of(*tables: Table[Any, Any]) -> argparse.ArgumentParser:
         add("--plot", type=Path, metavar="FILE", help="draw the picture there")
     else:
         parser.set_defaults(plot=None)
-    for add_own in {table.options: None for table in tables}:
+    for add_own in {table.options: None for table in tables if table.options is not None}:
         add_own(parser)
     return parser
 
@@ -224,11 +223,20 @@ def rows_of(table: Table[R, F], options: argparse.Namespace) -> Sequence[R | Non
 
 
 def chosen(table: Table[R, F], options: argparse.Namespace) -> list[tuple[int, R]]:
-    """List the rows that are wanted, each with the seed of its first run."""
+    """List the rows that are wanted, each with the seed of its first run.
+
+    Raises
+    ------
+    ValueError
+        If two rows have one name: their runs would be taken for each other's.
+    """
+    rows = rows_of(table, options)
+    if len({row.name for row in rows if row}) < sum(row is not None for row in rows):
+        raise ValueError(f"{table.mark}: two rows have one name")
     first = table.first_seed if options.first_seed is None else options.first_seed
     return [
         (first + table.apart * i, row)
-        for i, row in enumerate(rows_of(table, options))
+        for i, row in enumerate(rows)
         if row is not None
         and (not options.row or any(words in row.name for words in options.row))
         and (not options.quick or table.quick(row))

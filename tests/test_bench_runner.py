@@ -2,13 +2,18 @@
 
 import json
 import os
+import subprocess
+import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 import page
 import pytest
 from processes import Call, called
 from runner import Table, by_row, main
+
+from revelu.cli.bench import TABLES
 
 
 @dataclass(frozen=True)
@@ -105,6 +110,23 @@ def test_the_table_is_kept_and_of_some_rows_these_alone():
     assert json.loads((page.RESULTS / "t.json").read_text())["tables"][0]["rows"] == [
         ["even", "1", "10"]
     ]
+
+
+def test_rows_of_one_name_are_no_table():
+    with pytest.raises(ValueError, match="one name"):
+        main(replace(TABLE, rows=(Row("even"), Row("even", 3))), arguments=["--networks", "0"])
+
+
+@pytest.mark.slow
+def test_every_table_is_listed_and_has_a_mark_of_its_own():
+    script = Path(page.__file__).with_name("registry.py")
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
+    lines = done.stdout.splitlines()
+    assert {line.split(",")[0].split(":")[0] for line in lines} <= set(TABLES)
+    marks = [line.split(":")[0].split(", ")[1] for line in lines if ": needs " not in line]
+    assert len(marks) == len(set(marks)) > 40
+    for mark in marks:
+        assert page.tables_of(page.kept(mark))
 
 
 def ends(calls, patience=None):
