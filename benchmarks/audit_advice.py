@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from runner import Line, Table, by_row, shape
+from runner import Line, shape
 
 import revelu
 from revelu.numerics.links import NONE, SOFTMAX
@@ -128,7 +128,7 @@ def level(row: AuditRow) -> str:
 
 
 @dataclass(frozen=True)
-class Row:
+class Advised:
     """A line: one of the targets."""
 
     place: int
@@ -140,7 +140,7 @@ class Row:
         return f"advice, {TARGETS[self.place][0]}"
 
 
-def one(row: Row, seed: int, _limit: float | None) -> Line:
+def one(row: Advised, seed: int, _limit: float | None) -> Line:
     """Audit one target, and attack each kind of its answers alone."""
     name, make = TARGETS[row.place]
     made = ask, dim_in = make(seed)
@@ -179,25 +179,7 @@ def one(row: Row, seed: int, _limit: float | None) -> Line:
     }
 
 
-def line(_row: Row, runs: list[Line]) -> Line:
-    """What one target gave."""
-    return runs[0]
-
-
-def note(found: Mapping[Row, list[Line]]) -> str:
+def note(found: Mapping[Advised, list[Line]]) -> str:
     """How many agree."""
     agree = sum(runs[0]["agree"] == "yes" for runs in found.values())
     return f"{agree} of {len(found)} agree."
-
-
-TABLE = Table(
-    "advice",
-    __doc__,
-    [Row(place) for place in range(len(TARGETS))],
-    one,
-    by_row(line),
-    first_seed=36_000_000,
-    apart=1,
-    named_by=2,
-    note=note,
-)
