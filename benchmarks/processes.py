@@ -123,7 +123,8 @@ def _worker(idle: list[Worker], variables: Mapping[str, str]) -> Worker:
 
 def _work(there: Connection) -> None:
     """Make calls until there are no more."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # An interrupt is the caller's; what is started from here hears it as ever.
+    signal.signal(signal.SIGINT, lambda *_: None)
     while True:
         try:
             function, arguments = there.recv()
