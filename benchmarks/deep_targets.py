@@ -176,11 +176,7 @@ INSIDE = {
     "large biases": far,
     "alike rows": alike,
 }
-OUTSIDE = {
-    "float32": in_float32,
-    "another activation": other_activation,
-    "residual": residual,
-}
+OUTSIDE = {"float32": in_float32, "another activation": other_activation, "residual": residual}
 # Kinds of which a layer that is right may have other rows: fewer, or others that do the same.
 AMBIGUOUS = {"four bits", "sparse", "large biases", "alike rows"}
 

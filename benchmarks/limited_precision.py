@@ -109,14 +109,7 @@ ROWS = (
     Row("784-32-1", (784, 32, 1), "float32", 2.5, 1e-6, cpu=60.0),
     *(
         Row(
-            f"{data}, {m} neurons",
-            (0, m, 0),
-            "float32",
-            4.0,
-            1e-6,
-            cpu=60.0,
-            data=data,
-            networks=2,
+            f"{data}, {m} neurons", (0, m, 0), "float32", 4.0, 1e-6, cpu=60.0, data=data, networks=2
         )
         for m in (16, 100)
         for data in TABLES
@@ -128,25 +121,11 @@ ROWS = (
     Row("80-40-20-1", (80, 40, 20, 1), "float32", 25.0, 1e-6, 0.8),
     Row("digits 64-24-16-10", (64, 24, 16, 10), "float32", 14.0, 1e-6, 0.9, data="digits"),
     Row(
-        "MNIST 784-32-16-10",
-        (784, 32, 16, 10),
-        "float32",
-        6.0,
-        2e-6,
-        0.8,
-        data="mnist",
-        networks=5,
+        "MNIST 784-32-16-10", (784, 32, 16, 10), "float32", 6.0, 2e-6, 0.8, data="mnist", networks=5
     ),
     *(
         Row(
-            f"{data}, {m} neurons",
-            (0, m, 0),
-            "float64",
-            1.6,
-            1e-9,
-            cpu=10.0,
-            data=data,
-            networks=2,
+            f"{data}, {m} neurons", (0, m, 0), "float64", 1.6, 1e-9, cpu=10.0, data=data, networks=2
         )
         for m in (16, 100)
         for data in TABLES

@@ -23,11 +23,7 @@ from revelu.numerics.high_threshold import coefficient
 from revelu.numerics.matching import match_rows
 from revelu.oracle import Oracle
 from revelu.recover.rare.rare_directions import estimate_directions
-from revelu.recover.rare.rare_samples import (
-    RareSamples,
-    draw_rare,
-    rare_samples,
-)
+from revelu.recover.rare.rare_samples import RareSamples, draw_rare, rare_samples
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from threshold_networks import ThresholdNetwork, halfspaces, threshold_network

@@ -52,9 +52,7 @@ R = TypeVar("R", bound=Row)
 F = TypeVar("F")
 
 
-def by_row(
-    line: Callable[[R, list[F]], Line],
-) -> Callable[[Mapping[R, list[F]]], Iterator[Line]]:
+def by_row(line: Callable[[R, list[F]], Line]) -> Callable[[Mapping[R, list[F]]], Iterator[Line]]:
     """Make the lines of a table of which each row is one."""
     return lambda found: (line(row, runs) for row, runs in found.items())
 

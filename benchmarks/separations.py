@@ -17,12 +17,7 @@ from revelu import zoo
 from revelu.recover.close.closeness import closeness
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
-from listings.ckm21_lines import (
-    are_far,
-    critical_points,
-    reach,
-    separation,
-)
+from listings.ckm21_lines import are_far, critical_points, reach, separation
 
 LINES = 200
 WIDTHS = (10, 24, 1)

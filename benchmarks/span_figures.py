@@ -62,10 +62,7 @@ class Curve:
 
 
 OBFUSCATION = "obfuscation"
-ROWS = (
-    *(Curve(label, top) for top in (*THIN, *REALISTIC) for label in CURVES),
-    Curve(OBFUSCATION),
-)
+ROWS = (*(Curve(label, top) for top in (*THIN, *REALISTIC) for label in CURVES), Curve(OBFUSCATION))
 
 
 def sample(
