@@ -16,6 +16,7 @@ from functools import partial
 import numpy as np
 from extraction import n_right
 from many_targets import FAULTS, N_FRESH, Function, Target, judged, table_of
+from precision import computing_in
 from runner import main
 
 import revelu
@@ -102,16 +103,7 @@ def heavy(network: Network, rng: Rng) -> Network:
 
 def in_float32(network: Network, rng: Rng) -> Function:  # noqa: ARG001 - as the others
     """Computed in float32 throughout."""
-    layers = [(W.T.astype(np.float32), b.astype(np.float32)) for W, b in pairs(network)]
-
-    def answer(X: FloatArray) -> FloatArray:
-        H = X.astype(np.float32)
-        for W, b in layers[:-1]:
-            H = np.maximum(H @ W + b, np.float32(0.0))
-        W, b = layers[-1]
-        return (H @ W + b).astype(np.float64)
-
-    return answer
+    return computing_in(network, given=np.float64)
 
 
 def pairs(network: Network) -> list[tuple[FloatArray, FloatArray]]:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
+from precision import computing_in
 from runner import Line, Table, main, shape
 
 import revelu
@@ -76,21 +77,10 @@ def one(row: Row, seed: int, limit: float | None) -> Run:
 
 def target_of(network: revelu.Network, kernel: str) -> Callable[[FloatArray], FloatArray]:
     """The network in float32, its sums as the kernel takes them."""
-    if not kernel.startswith("numpy"):
-        name, *rows = kernel.split()
-        return InFloat32(name, *map(int, rows))(network)
-    layers = [
-        (W.astype(np.float32), b.astype(np.float32))
-        for W, b in zip(network.weights, network.biases, strict=True)
-    ]
-
-    def answer(X: FloatArray) -> FloatArray:
-        H = X.astype(np.float32)
-        for i, (W, b) in enumerate(layers):
-            H = (np.maximum(H, np.float32(0.0)) if i else H) @ W.T + b
-        return H
-
-    return answer
+    if kernel.startswith("numpy"):
+        return computing_in(network)
+    name, *rows = kernel.split()
+    return InFloat32(name, *map(int, rows))(network)
 
 
 def lines(found: Mapping[Row, list[Run]]) -> Iterator[Line]:

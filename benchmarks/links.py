@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
+from precision import computing_in
 from runner import Line, Table, main, shape
 from scipy.special import expit
 
@@ -88,15 +89,10 @@ def target_of(
     network: revelu.Network, head: str, link: Link, dtype: np.dtype
 ) -> Callable[[FloatArray], FloatArray]:
     """The head on the network, both computed in that precision."""
-    layers = [
-        (W.T.astype(dtype), b.astype(dtype))
-        for W, b in zip(network.weights, network.biases, strict=True)
-    ]
+    computed = computing_in(network, dtype)
 
     def answer(X: FloatArray) -> FloatArray:
-        H = X.astype(dtype)
-        for i, (W, b) in enumerate(layers):
-            H = (np.maximum(H, 0) if i else H) @ W + b
+        H = computed(X)
         with np.errstate(over="ignore"):
             return (1 - expit(H) if head == FALLING else link.answers(H)).astype(dtype)
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from precision import computing_in
 from runner import Line, Table, by_row, main
 from scipy.special import erf, expit
 from sklearn import datasets
@@ -109,15 +110,10 @@ def module(name: str, k: int, seed: int) -> Run:
 def behind_json(places: int, seed: int) -> Target:
     """A sigmoid in float32 of one output, as a server writes it: so many decimals."""
     network = revelu.zoo.random_network([8, 12, 1], seed=seed)
-    layers = [
-        (W.T.astype(np.float32), b.astype(np.float32))
-        for W, b in zip(network.weights, network.biases, strict=True)
-    ]
+    computed = computing_in(network)
 
     def target(X: FloatArray) -> FloatArray:
-        H = X.astype(np.float32)
-        for i, (W, b) in enumerate(layers):
-            H = (np.maximum(H, np.float32(0)) if i else H) @ W + b
+        H = computed(X)
         return np.array(json.loads(json.dumps([[round(float(p), places)] for p in expit(H)[:, 0]])))
 
     return target

@@ -15,6 +15,7 @@ from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
+from precision import computing_in
 from runner import Line, Table, main, with_wheel
 
 import revelu
@@ -78,15 +79,6 @@ def first_output(network: revelu.Network, X: np.ndarray) -> np.ndarray:
     return network(X)[:, :1]
 
 
-def in_float32(network: revelu.Network, X: np.ndarray) -> np.ndarray:
-    """The whole network computed in float32."""
-    h = X.astype(np.float32)
-    for i, (W, b) in enumerate(zip(network.weights, network.biases, strict=True)):
-        h = h @ W.astype(np.float32).T + b.astype(np.float32)
-        h = np.maximum(h, 0) if i + 1 < len(network.weights) else h
-    return h.astype(np.float64)
-
-
 def threshold(function: Target, at: float, X: np.ndarray) -> np.ndarray:
     return (function(X) >= at).astype(np.float64)
 
@@ -102,7 +94,7 @@ def target_of(row: Row, seed: int) -> tuple[Target, np.ndarray]:
     """Draw or train a target; return it and the first layer that it hides."""
     if row.kind in {"trained", "float32"}:
         network = trained(seed, row.wheel)
-        target = partial(in_float32, network) if row.kind == "float32" else network
+        target = computing_in(network, given=np.float64) if row.kind == "float32" else network
         return target, network.weights[0]
     network = revelu.zoo.random_network(row.widths, seed=seed)
     if row.kind == "threshold":

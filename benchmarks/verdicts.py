@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
+from precision import computing_in
 from runner import Line, Named, Table, by_row, main
 from sklearn.datasets import load_diabetes, make_friedman1
 from sklearn.exceptions import ConvergenceWarning
@@ -50,27 +51,10 @@ def trained(seed: int) -> tuple[Network, bool]:
     return Network([W.T for W in model.coefs_], model.intercepts_), bool((seed // 16) % 2)
 
 
-def in_float32(network: Network) -> Callable[[FloatArray], FloatArray]:
-    """The function of a network that computes in float32."""
-    layers = [(W.astype(np.float32).T, b.astype(np.float32)) for W, b in _layers(network)]
-
-    def ask(X: FloatArray) -> FloatArray:
-        H = X.astype(np.float32)
-        for W, b in layers[:-1]:
-            H = np.maximum(H @ W + b, 0)
-        return H @ layers[-1][0] + layers[-1][1]
-
-    return ask
-
-
-def _layers(network: Network) -> zip:
-    return zip(network.weights, network.biases, strict=True)
-
-
 def small_network(_row: Named, seed: int, limit: float | None) -> Found:
     """Extract a trained network, and count wrong answers at fresh inputs."""
     network, is_float32 = trained(seed)
-    ask = in_float32(network) if is_float32 else network
+    ask = computing_in(network) if is_float32 else network
     recovery = revelu.extract(ask, dim_in=network.dim_in, seed=seed % 1000, max_seconds=limit)
     X = np.random.default_rng([seed, 1]).standard_normal((N_FRESH, network.dim_in))
     said, wrong = recovery.certificate, 1.0

@@ -19,7 +19,7 @@ CLONE = Path(__file__).parents[2]
 
 def test_every_script_of_the_benchmarks_has_a_name():
     scripts = {path.name for path in (CLONE / "benchmarks").glob("*.py")}
-    parts = {"page.py", "runner.py", "processes.py", "registry.py"}
+    parts = {"page.py", "runner.py", "processes.py", "registry.py", "precision.py"}
     parts |= {"extraction.py", "art_extraction.py", "envelope.py"}
     parts |= {"targets_made.py", "targets_onnx.py", "targets_served.py", "targets_way.py"}
     parts |= {"targets_shapes.py", "targets_probe.py"}
