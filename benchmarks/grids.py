@@ -6,11 +6,10 @@
 The truth is a random network of one hidden layer in float64, whose width is not given.
 """
 
-import time
 from dataclasses import dataclass
 
 import numpy as np
-from runner import Line, Table, by_row, main, shape
+from runner import Line, Table, by_row, main, shape, timed
 
 import revelu
 
@@ -76,9 +75,9 @@ def one(row: Row, seed: int, limit: float | None) -> Run:
         rounded = np.rint(truth(X) / row.step) * row.step
         return np.clip(rounded, -row.cap, row.cap - row.step)
 
-    cpu = time.process_time()
-    recovery = revelu.extract(answer, dim_in=row.widths[0], seed=seed, max_seconds=limit)
-    cpu = time.process_time() - cpu
+    recovery, cpu = timed(
+        revelu.extract, answer, dim_in=row.widths[0], seed=seed, max_seconds=limit
+    )
     network, certificate = recovery.network, recovery.certificate
     X = np.random.default_rng([seed, 1]).standard_normal((N_POINTS, row.widths[0]))
     error = ratio = np.inf

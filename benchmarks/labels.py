@@ -10,14 +10,13 @@ largest output, or the sign of a single one; what scikit-learn trains answers it
 """
 
 import sys
-import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from runner import Line, Table, bar, by_row, main, with_wheel
+from runner import Line, Table, bar, by_row, main, timed, with_wheel
 
 import revelu
 from revelu.certify.labels import predict_labels
@@ -132,9 +131,9 @@ def fitted(kind: str, seed: int) -> Problem:
 def one(row: Row, seed: int, limit: float | None) -> dict[str, float | str | int | None]:
     """Extract one, and hold it against its truth."""
     problem = problem_of(row, seed)
-    began = time.process_time()
-    found = revelu.extract(problem.target, dim_in=problem.dim_in, seed=seed, max_seconds=limit)
-    seconds = time.process_time() - began
+    found, seconds = timed(
+        revelu.extract, problem.target, dim_in=problem.dim_in, seed=seed, max_seconds=limit
+    )
     return {
         "seed": seed,
         "status": found.status.value,

@@ -26,7 +26,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from runner import Line, Table, main, shape
+from runner import Line, Table, main, shape, timed
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.neural_network import MLPRegressor
 
@@ -81,9 +81,7 @@ def error_of(found: revelu.Network, target: revelu.Network, seed: int) -> float:
 
 def ours(target: revelu.Network, seed: int, limit: float | None) -> Run:
     """Extract by revelu, the width not given."""
-    cpu = time.process_time()
-    recovery = revelu.extract(target, seed=seed, max_seconds=limit)
-    cpu = time.process_time() - cpu
+    recovery, cpu = timed(revelu.extract, target, seed=seed, max_seconds=limit)
     error = np.inf if recovery.network is None else error_of(recovery.network, target, seed)
     recovered = recovery.status is revelu.Status.RECOVERED
     said = "certified" if recovered else recovery.status.value

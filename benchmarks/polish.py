@@ -8,12 +8,11 @@ Error: the largest over 4,000 points of N(0, I).  mP = m (d + 2) is the unit of 
 for one output.  Parameters are compared after alignment.
 """
 
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from runner import Line, Table, bar, main, shape
+from runner import Line, Table, bar, main, shape, timed
 
 import revelu
 
@@ -66,9 +65,7 @@ def one(row: Row, seed: int, limit: float | None) -> Run:
     target = revelu.zoo.random_network(list(row.widths), seed=seed)
     X = np.random.default_rng([seed, 1]).standard_normal((4000, row.widths[0]))
     plain = revelu.extract(target, seed=seed, max_seconds=limit).network
-    cpu = time.process_time()
-    recovery = revelu.extract(target, seed=seed, polish=True, max_seconds=limit)
-    cpu = time.process_time() - cpu
+    recovery, cpu = timed(revelu.extract, target, seed=seed, polish=True, max_seconds=limit)
     network = recovery.network
     return Run(
         certified=recovery.status is revelu.Status.RECOVERED,

@@ -8,11 +8,10 @@
 samples of N(0, I).
 """
 
-import time
 from dataclasses import dataclass
 
 import numpy as np
-from runner import Line, Table, by_row, main
+from runner import Line, Table, by_row, main, timed
 
 import revelu
 from revelu.numerics.matching import match_rows
@@ -105,9 +104,7 @@ def measure(row: Row, seed: int) -> Run:
     W, t = DRAWS[row.kind](rng)
     X = rng.standard_normal((N, W.shape[1]))
     y = (X @ W.T - t >= 0).any(axis=1) ^ (rng.random(N) < row.rate)
-    began = time.process_time()
-    found = revelu.recover_halfspaces(X=X, y=y, seed=seed)
-    seconds = time.process_time() - began
+    found, seconds = timed(revelu.recover_halfspaces, X=X, y=y, seed=seed)
     rows, _ = match_rows(found.normals, W)
     off = np.full(len(W), np.pi / 2.0)
     there = np.flatnonzero(rows >= 0)
@@ -152,9 +149,7 @@ def of_others(row: Row, seed: int) -> Run:
     rng = np.random.default_rng([0x72756C65, seed])
     X = rng.standard_normal((N, 4))
     y = (rng.random(N) < others(X, seed % len(OTHERS))) ^ (rng.random(N) < row.rate)
-    began = time.process_time()
-    found = revelu.recover_halfspaces(X=X, y=y, seed=seed)
-    seconds = time.process_time() - began
+    found, seconds = timed(revelu.recover_halfspaces, X=X, y=y, seed=seed)
     return Run(0, len(found.normals), 0, 0.0, 0, 0, 0.0, found.status.value, seconds)
 
 

@@ -50,6 +50,7 @@ class Named:
 
 R = TypeVar("R", bound=Row)
 F = TypeVar("F")
+T = TypeVar("T")
 
 
 def by_row(line: Callable[[R, list[F]], Line]) -> Callable[[Mapping[R, list[F]]], Iterator[Line]]:
@@ -321,6 +322,13 @@ def markdown(lines: Iterable[Line]) -> str:
             text += [""] * bool(text) + [f"| {' | '.join(columns)} |", "|" + "---|" * len(columns)]
         text.append(f"| {' | '.join(line.values())} |")
     return "\n".join(text)
+
+
+def timed(work: Callable[..., T], *arguments: Any, **options: Any) -> tuple[T, float]:
+    """Call it; return what it gives, and the CPU seconds that it takes."""
+    began = time.process_time()
+    found = work(*arguments, **options)
+    return found, time.process_time() - began
 
 
 def shape(widths: Iterable[int]) -> str:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import tensorly
-from runner import Line, Table, main
+from runner import Line, Table, main, timed
 from samples import EXACT, FIRST_SEED, Truth, draw, errors_of, learnt
 from tensorly.decomposition import parafac
 
@@ -107,9 +107,7 @@ def by_size(n: int, seed: int) -> Found:
     X = np.random.default_rng([seed, 1]).standard_normal((n, D))
     Z = np.random.default_rng([seed, 6]).standard_normal((5000, D))
     y = truth(X)
-    start = time.process_time()
-    recovery = revelu.learn(X, y, seed=seed)
-    seconds = time.process_time() - start
+    recovery, seconds = timed(revelu.learn, X, y, seed=seed)
     off = float(np.abs(learnt(recovery, truth)[0]).max())
     found = {"revelu": (off, relative(recovery.network(Z)[:, 0], truth, Z), seconds)}
     for name, width in (("Adam", M), ("Adam, wide", WIDE * M)):

@@ -7,11 +7,10 @@ Plain: no affine skip is left, so that every neuron's sign was found.  A sign is
 the neuron is turned round against the truth.
 """
 
-import time
 from dataclasses import dataclass
 
 import numpy as np
-from runner import Line, Table, bar, by_row, main, shape
+from runner import Line, Table, bar, by_row, main, shape, timed
 
 import revelu
 
@@ -59,9 +58,7 @@ class Run:
 def one(row: Row, seed: int, limit: float | None) -> Run:
     """Extract one network and look at its signs."""
     target = revelu.zoo.random_network(list(row.widths), seed=seed)
-    cpu = time.process_time()
-    recovery = revelu.extract(target, seed=seed, max_seconds=limit)
-    cpu = time.process_time() - cpu
+    recovery, cpu = timed(revelu.extract, target, seed=seed, max_seconds=limit)
     network = recovery.network
     plain = network is not None and network.skip is None
     alignment = None if network is None else revelu.align(network, target)

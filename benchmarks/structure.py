@@ -22,7 +22,7 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
-from runner import Line, Table, bar, by_row, main, shape, with_wheel
+from runner import Line, Table, bar, by_row, main, shape, timed, with_wheel
 
 import revelu
 from revelu.network import LayeredNetwork
@@ -530,9 +530,9 @@ def unit_target(row: UnitRow, seed: int) -> Callable[[np.ndarray], np.ndarray]:
 def one_of_units(row: UnitRow, seed: int, limit: float | None) -> UnitRun:
     """Extract one network of such units."""
     target = unit_target(row, seed)
-    cpu = time.process_time()
-    recovery = revelu.extract(target, dim_in=row.widths[0], seed=seed, max_seconds=limit)
-    cpu = time.process_time() - cpu
+    recovery, cpu = timed(
+        revelu.extract, target, dim_in=row.widths[0], seed=seed, max_seconds=limit
+    )
     X = np.random.default_rng([seed, 1]).standard_normal((4000, row.widths[0]))
     Y, found = np.asarray(target(X), dtype=np.float64), recovery.network
     nrmse = np.inf

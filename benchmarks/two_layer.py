@@ -11,13 +11,12 @@ Exact: the largest |error| over 4,000 points of N(0, I) is under 1e-7.
 
 import subprocess
 import sys
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from runner import Line, Table, bar, by_row, main
+from runner import Line, Table, bar, by_row, main, timed
 
 import revelu
 
@@ -89,9 +88,7 @@ def target_of(row: Row, seed: int) -> revelu.Network:
 def one(row: Row, seed: int, limit: float | None) -> Run:
     """Extract one network and hold it against its truth."""
     target = target_of(row, seed)
-    cpu = time.process_time()
-    recovery = revelu.extract(target, seed=seed, max_seconds=limit)
-    cpu = time.process_time() - cpu
+    recovery, cpu = timed(revelu.extract, target, seed=seed, max_seconds=limit)
     X = np.random.default_rng([seed, 1]).standard_normal((4000, row.widths[0]))
     network = recovery.network
     error = digits_error = parameter_error = np.inf

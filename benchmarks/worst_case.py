@@ -12,7 +12,6 @@ tenth seed.
 """
 
 import sys
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -20,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from runner import Line, Table, by_row, main
+from runner import Line, Table, by_row, main, timed
 
 import revelu
 from revelu.network import l2_distance, l2_norm
@@ -104,9 +103,7 @@ def relative(network: revelu.Network | None, target: revelu.Network) -> float:
 def one(row: Row, seed: int, limit: float | None) -> dict[str, Any]:
     """Extract one network, hold it against the truth, and at times its rivals."""
     target = row.draw(seed=seed)
-    cpu = time.process_time()
-    recovery = revelu.extract(target, method=METHOD, seed=seed, max_seconds=limit)
-    cpu = time.process_time() - cpu
+    recovery, cpu = timed(revelu.extract, target, method=METHOD, seed=seed, max_seconds=limit)
     d, k, _ = target.architecture
     queries = recovery.ledger.n_recovery
     run = {
