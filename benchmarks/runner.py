@@ -180,6 +180,7 @@ def told(
     print(f"\n{text}", flush=True)
     if options.write and (options.row or None in rows_of(table, options)):
         add_rows(table.mark, text, table.named_by)
+        print("kept these rows; what stands under the table on its page is as it was", flush=True)
     elif options.write:
         keep(table.mark, text)
     if options.plot is not None and table.plot is not None:
