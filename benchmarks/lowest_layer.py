@@ -1,36 +1,29 @@
 """The lowest layer under a high threshold, and halfspaces: angles, by samples and queries.
 
-    python benchmarks/lowest_layer.py --table queries      print a table
-    python benchmarks/lowest_layer.py --table samples --networks 20 --write
-                                                           and keep it on its page
+    python benchmarks/lowest_layer.py                                 print the tables
+    python benchmarks/lowest_layer.py --table lowest-layer-samples    one, of those below
+    python benchmarks/lowest_layer.py --write                         and keep them on their page
 
-Tables: queries, samples, directions (ways to start, by threshold; --plot FILE.png draws it),
-rare (importance sampling).  Errors are the worst angle over a network's directions, in
-radians.  P has linear, pair and triple terms.  With --results FILE every network is recorded
-there, and a run goes on where it stopped.
+Errors are the worst angle over a network's directions, in
+radians.  P has linear, pair and triple terms.
 """
 
-import argparse
 import sys
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 import numpy as np
-from page import keep, keep_rows, once
+from runner import Line, Named, Table, by_row, main
 
 import revelu
 from revelu.numerics.high_threshold import coefficient
 from revelu.numerics.matching import match_rows
 from revelu.oracle import Oracle
 from revelu.recover.rare.rare_directions import estimate_directions
-from revelu.recover.rare.rare_samples import (
-    RareSamples,
-    draw_rare,
-    rare_samples,
-)
+from revelu.recover.rare.rare_samples import RareSamples, draw_rare, rare_samples
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from threshold_networks import ThresholdNetwork, halfspaces, threshold_network
@@ -58,7 +51,7 @@ def samples_of(net: ThresholdNetwork, n: int, seed: int) -> tuple[np.ndarray, np
 
 
 @dataclass(frozen=True)
-class Line:
+class Run:
     """One network: what was reached."""
 
     directions: float
@@ -70,9 +63,7 @@ class Line:
     seconds: float
 
 
-def from_samples(
-    d: int, k: int, kappa: float, t: float, n: int, activation: str, seed: int
-) -> Line:
+def from_samples(d: int, k: int, kappa: float, t: float, n: int, activation: str, seed: int) -> Run:
     net = threshold_network((d, k), threshold=t, kappa=kappa, activation=activation, seed=seed)
     X, y = samples_of(net, n, seed)
     began = time.process_time()
@@ -88,7 +79,7 @@ def from_samples(
     if start is None:
         samples = rare_samples(X, y, float(np.median(y)))
         start = estimate_directions(samples, activation, k, np.random.default_rng(seed))
-    return Line(
+    return Run(
         worst(start.directions, net.directions) if start else np.pi / 2,
         worst(W, net.directions),
         off(found.thresholds, W, net.thresholds, net.directions),
@@ -99,7 +90,7 @@ def from_samples(
     )
 
 
-def from_queries(d: int, k: int, kind: str, seed: int) -> Line:
+def from_queries(d: int, k: int, kind: str, seed: int) -> Run:
     began = time.process_time()
     if kind == "relu":
         net = threshold_network((d, k), kappa=2.0, seed=seed)
@@ -117,7 +108,7 @@ def from_queries(d: int, k: int, kind: str, seed: int) -> Line:
 
         found = revelu.recover_halfspaces(target, dim_in=d, combine=kind, seed=seed)
         rows = found.normals
-    return Line(
+    return Run(
         np.nan,
         worst(rows, W),
         off(found.thresholds, rows, t, W),
@@ -128,14 +119,14 @@ def from_queries(d: int, k: int, kind: str, seed: int) -> Line:
     )
 
 
-def sigmoid(n: int, seed: int) -> Line:
+def sigmoid(n: int, seed: int) -> Run:
     net = threshold_network((10, 5), threshold=3.0, activation="sigmoid", seed=seed)
     began = time.process_time()
     found = revelu.recover_lowest_layer(
         net, dim_in=10, activation="sigmoid", n_neurons=5, seed=seed, budget=n
     )
     start = found.details["start"].directions
-    return Line(
+    return Run(
         worst(start, net.directions),
         worst(found.directions, net.directions),
         off(found.thresholds, found.directions, net.thresholds, net.directions),
@@ -148,74 +139,81 @@ def sigmoid(n: int, seed: int) -> Line:
 
 @dataclass(frozen=True)
 class Row:
-    """A line of a table: its name, and how a network is run."""
+    """A line of a table: its name, and how a network of a seed is run."""
 
     name: str
-    run: Callable[[int], Line]
+    run: Callable[[int], Run]
+    networks: int = 20
+
+
+def of_samples(name: str, *shape: float) -> Row:
+    """A line of samples: inputs, units, condition, threshold, samples, and units' activation."""
+    return Row(name, partial(from_samples, *shape))
 
 
 SAMPLES = (
     *(
-        Row(
-            f"ReLU, 5 in 10, κ = {kappa:g}, t = {t:g}, 4e5 samples",
-            lambda seed, kappa=kappa, t=t: from_samples(10, 5, kappa, t, 400_000, "relu", seed),
+        of_samples(
+            f"ReLU, 5 in 10, κ = {k:g}, t = {t:g}, 4e5 samples", 10, 5, k, t, 400_000, "relu"
         )
-        for kappa in (1.0, 2.0)
+        for k in (1.0, 2.0)
         for t in (1.5, 2.0)
     ),
-    Row(
-        "ReLU, 8 in 20, κ = 2, t = 2, 4e5 samples",
-        lambda seed: from_samples(20, 8, 2.0, 2.0, 400_000, "relu", seed),
-    ),
-    Row(
-        "union of 5 in 10, t = 2, 2e5 labels",
-        lambda seed: from_samples(10, 5, 1.0, 2.0, 200_000, "sign", seed),
-    ),
-    Row(
-        "union of 5 in 10, t = 2, 2e6 labels",
-        lambda seed: from_samples(10, 5, 1.0, 2.0, 2_000_000, "sign", seed),
-    ),
+    of_samples("ReLU, 8 in 20, κ = 2, t = 2, 4e5 samples", 20, 8, 2.0, 2.0, 400_000, "relu"),
+    of_samples("union of 5 in 10, t = 2, 2e5 labels", 10, 5, 1.0, 2.0, 200_000, "sign"),
+    of_samples("union of 5 in 10, t = 2, 2e6 labels", 10, 5, 1.0, 2.0, 2_000_000, "sign"),
 )
 
 QUERIES = (
-    Row("union of 5 in 10, label queries", lambda seed: from_queries(10, 5, "or", seed)),
-    Row("intersection of 10 in 30, label queries", lambda seed: from_queries(30, 10, "and", seed)),
-    Row("ReLU, 5 in 10, κ = 2, t = 2, oracle", lambda seed: from_queries(10, 5, "relu", seed)),
-    Row("ReLU, 8 in 20, κ = 2, t = 2, oracle", lambda seed: from_queries(20, 8, "relu", seed)),
-    Row("sigmoid, 5 in 10, t = 3, 1e6 queries", lambda seed: sigmoid(1_000_000, seed)),
-)
-
-ROWS = {"samples": SAMPLES, "queries": QUERIES}
-
-_HEADER = (
-    "| target | networks | directions, median (worst) | refined, median (worst) "
-    "| threshold, worst | certified | error said, median | queries, median | CPU s |"
+    Row("union of 5 in 10, label queries", partial(from_queries, 10, 5, "or")),
+    Row("intersection of 10 in 30, label queries", partial(from_queries, 30, 10, "and")),
+    Row("ReLU, 5 in 10, κ = 2, t = 2, oracle", partial(from_queries, 10, 5, "relu")),
+    Row("ReLU, 8 in 20, κ = 2, t = 2, oracle", partial(from_queries, 20, 8, "relu")),
+    Row("sigmoid, 5 in 10, t = 3, 1e6 queries", partial(sigmoid, 1_000_000)),
 )
 
 
-def table(row: Row, seeds: range, results: Path | None) -> str:
-    """Run a row and return its table."""
-    runs = [once(results, row.name, seed, lambda seed: asdict(row.run(seed))) for seed in seeds]
-    found = [Line(**run) for run in runs]
-    return f"{_HEADER}\n|---|---|---|---|---|---|---|---|---|\n{summary(row.name, found)}"
+def one(row: Row, seed: int, _limit: float | None) -> Run:
+    """Recover one network."""
+    return row.run(seed)
 
 
-def summary(name: str, found: list[Line]) -> str:
-    def both(values: list[float]) -> str:
+def line(row: Row, runs: list[Run]) -> Line:
+    """One line of what was reached."""
+
+    def both(name: str) -> str:
+        values = [getattr(run, name) for run in runs]
         return "-" if np.isnan(values).any() else f"{np.median(values):.2g} ({max(values):.2g})"
 
-    queries = np.median([f.queries for f in found])
-    return (
-        f"| {name} | {len(found)} | {both([f.directions for f in found])} "
-        f"| {both([f.refined for f in found])} | "
-        + ("-" if np.isnan(found[0].threshold) else f"{max(f.threshold for f in found):.2g}")
-        + f" | {sum(f.status == 'recovered' for f in found)} "
-        f"| {np.median([f.said for f in found]):.1g} | {queries:,.0f} "
-        f"| {np.median([f.seconds for f in found]):.2g} |"
-    )
+    thresholds = [run.threshold for run in runs]
+    return {
+        "target": row.name,
+        "networks": f"{len(runs)}",
+        "directions, median (worst)": both("directions"),
+        "refined, median (worst)": both("refined"),
+        "threshold, worst": "-" if np.isnan(thresholds[0]) else f"{max(thresholds):.2g}",
+        "certified": f"{sum(run.status == 'recovered' for run in runs)}",
+        "error said, median": f"{np.median([run.said for run in runs]):.1g}",
+        "queries, median": f"{np.median([run.queries for run in runs]):,.0f}",
+        "CPU s": f"{np.median([run.seconds for run in runs]):.2g}",
+    }
 
 
 THRESHOLDS = (1.0, 1.5, 2.0, 2.5)
+
+
+@dataclass(frozen=True)
+class Ways:
+    """A line of ways to start: an activation, and a threshold."""
+
+    activation: str
+    t: float
+    networks: int = 20
+
+    @property
+    def name(self) -> str:
+        """Both."""
+        return f"ways, {self.activation}, t = {self.t:g}"
 
 
 def ways(
@@ -240,34 +238,25 @@ def ways(
     yield directions_at_once(G, k, rng) @ basis
 
 
-def by_ways(activation: str, t: float, seed: int) -> list[float]:
+def by_ways(row: Ways, seed: int, _limit: float | None) -> list[float]:
     """Worst angles of the ways to start, 5 directions of 10 inputs, κ = 1, 4e5 samples."""
-    net = threshold_network((10, 5), threshold=t, activation=activation, seed=seed)
+    net = threshold_network((10, 5), threshold=row.t, activation=row.activation, seed=seed)
     X, y = samples_of(net, 400_000, seed)
     samples = rare_samples(X, y, float(net(np.zeros((1, 10)))[0]))
-    return [up_to_sign(W, net.directions) for W in ways(samples, activation, 5, t, seed)]
+    return [up_to_sign(W, net.directions) for W in ways(samples, row.activation, 5, row.t, seed)]
 
 
-def directions(seeds: range, results: Path | None, plot: str | None) -> str:
-    """Compare ways to start."""
-    lines = [
-        "| activation | t | networks | joint diagonalisation | G(z), one by one | G(W), at once |",
-        "|---|---|---|---|---|---|",
-    ]
-    medians: dict[str, list[list[float]]] = {}
-    for activation in ("relu", "sign"):
-        for t in THRESHOLDS:
-            name = f"ways, {activation}, t = {t:g}"
-            angles = [once(results, name, seed, partial(by_ways, activation, t)) for seed in seeds]
-            middle = np.median(angles, axis=0)
-            medians.setdefault(activation, []).append(middle.tolist())
-            cells = " | ".join(
-                f"{m:.3f} ({w:.2f})" for m, w in zip(middle, np.max(angles, axis=0), strict=True)
-            )
-            lines.append(f"| {activation} | {t:g} | {len(seeds)} | {cells} |")
-    if plot is not None:
-        draw(medians, plot)
-    return "\n".join(lines)
+def ways_line(row: Ways, angles: list[list[float]]) -> Line:
+    """Medians of the ways, and the worst."""
+    names = ("joint diagonalisation", "G(z), one by one", "G(W), at once")
+    middle, largest = np.median(angles, axis=0), np.max(angles, axis=0)
+    said = [f"{m:.3f} ({w:.2f})" for m, w in zip(middle, largest, strict=True)]
+    return {
+        "activation": row.activation,
+        "t": f"{row.t:g}",
+        "networks": f"{len(angles)}",
+        **dict(zip(names, said, strict=True)),
+    }
 
 
 def up_to_sign(W: np.ndarray, truth: np.ndarray) -> float:
@@ -275,13 +264,14 @@ def up_to_sign(W: np.ndarray, truth: np.ndarray) -> float:
     return worst(signs[:, None] * W[rows], truth) if (rows >= 0).all() else np.pi / 2.0
 
 
-def draw(medians: dict[str, list[list[float]]], plot: str) -> None:
+def draw(plot: Path, found: Mapping[Ways, list[list[float]]]) -> None:
     """Draw the error against the threshold."""
     from matplotlib.figure import Figure  # noqa: PLC0415 - the extra bench
 
     figure = Figure(figsize=(5.0, 3.2), layout="constrained")
     axes = figure.subplots()
-    for activation, rows in medians.items():
+    for activation in dict.fromkeys(row.activation for row in found):
+        rows = [np.median(a, axis=0) for row, a in found.items() if row.activation == activation]
         for name, column in zip(("joint", "G(z)"), np.array(rows).T[:2], strict=True):
             style = "-" if name == "joint" else "--"
             axes.semilogy(THRESHOLDS, column, style, marker="o", label=f"{activation}, {name}")
@@ -290,7 +280,7 @@ def draw(medians: dict[str, list[list[float]]], plot: str) -> None:
     figure.savefig(plot, dpi=110)
 
 
-def by_width(seed: int) -> list[float]:
+def by_width(_row: Named, seed: int, _limit: float | None) -> list[float]:
     """Worst angles at t = 2.5 from 1e6 queries, plain and from a widened Gaussian."""
     net = threshold_network((10, 5), threshold=2.5, seed=seed)
     constant = float(net(np.zeros((1, 10)))[0])
@@ -303,46 +293,35 @@ def by_width(seed: int) -> list[float]:
     return angles
 
 
-def rare(seeds: range, results: Path | None) -> str:
+def width_line(_row: Named, found: list[list[float]]) -> Line:
     """Compare plain queries with those of a widened Gaussian."""
-    found = [once(results, "importance sampling", seed, by_width) for seed in seeds]
     plain, wide = np.median(found, axis=0)
-    share = np.median([b / a for a, b in found])
-    return (
-        "| queries | networks | plain, median | widened by 1.25, median | share of the error |\n"
-        "|---|---|---|---|---|\n"
-        f"| 1e6 | {len(found)} | {plain:.3f} | {wide:.3f} | {share:.2f} |"
-    )
+    return {
+        "queries": "1e6",
+        "networks": f"{len(found)}",
+        "plain, median": f"{plain:.3f}",
+        "widened by 1.25, median": f"{wide:.3f}",
+        "share of the error": f"{np.median([b / a for a, b in found]):.2f}",
+    }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--table", choices=(*ROWS, "directions", "rare"), default="queries")
-    parser.add_argument("--networks", type=int, default=20)
-    parser.add_argument("--first-seed", type=int, default=FIRST_SEED)
-    parser.add_argument("--only", default="", help="rows of queries or samples that hold this")
-    parser.add_argument("--results", type=Path, help="file that networks are recorded in")
-    parser.add_argument("--plot")
-    parser.add_argument("--write", action="store_true")
-    options = parser.parse_args()
-    seeds = range(options.first_seed, options.first_seed + options.networks)
-    mark = f"lowest-layer-{options.table}"
-    for row in ROWS.get(options.table, ()):
-        if options.only in row.name:
-            text = table(row, seeds, options.results)
-            print(text)
-            if options.write:
-                keep_rows(mark, text)
-    if options.table in ROWS:
-        return
-    if options.table == "directions":
-        text = directions(seeds, options.results, options.plot)
-    else:
-        text = rare(seeds, options.results)
-    print(text)
-    if options.write:
-        keep(mark, text)
-
+WAYS = [Ways(activation, t) for activation in ("relu", "sign") for t in THRESHOLDS]
+RARE = [Named("importance sampling", 20)]
+TABLES = (
+    Table("lowest-layer-queries", __doc__, QUERIES, one, by_row(line), FIRST_SEED, outcome=Run),
+    Table("lowest-layer-samples", __doc__, SAMPLES, one, by_row(line), FIRST_SEED, outcome=Run),
+    Table(
+        "lowest-layer-directions",
+        __doc__,
+        WAYS,
+        by_ways,
+        by_row(ways_line),
+        FIRST_SEED,
+        named_by=2,
+        plot=draw,
+    ),
+    Table("lowest-layer-rare", __doc__, RARE, by_width, by_row(width_line), FIRST_SEED),
+)
 
 if __name__ == "__main__":
-    main()
+    main(*TABLES)

@@ -1,8 +1,7 @@
 """Ten thousand targets: none may be silently wrong, hang, or raise what is no ReveluError.
 
-    python benchmarks/many_targets.py --results runs.jsonl --start 0 --stop 10000
-    python benchmarks/many_targets.py --results runs.jsonl --seconds 600   # a slice; again for more
-    python benchmarks/many_targets.py --results runs.jsonl --write         # the table, kept
+    python benchmarks/many_targets.py --results runs.jsonl --seconds 600   # again for more
+    python benchmarks/many_targets.py --results runs.jsonl --write         # the rest, the table
 
 Target i is drawn from seed i alone: any kind of the zoo, in the class or outside it, 1 to 100
 inputs, 0 to 60 neurons, 1 to 12 outputs, at times in units of up to 1e12 or down to 1e-12,
@@ -13,30 +12,24 @@ certificate's tolerance than twice what it allows.  Hung: over 120 CPU seconds. 
 as crashes.
 """
 
-import argparse
-import json
-import platform
 import signal
 import time
 import traceback
 import warnings
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from page import keep, record, records
+from runner import Line, Named, Table, main
 
 import revelu
 from revelu.errors import ReveluError
 from revelu.network import zoo
 from revelu.types import FloatArray
 
-FIRST_SEED = 20_000_000
-N_TARGETS = 10_000
 CPU_LIMIT = 120.0
 
 # Fresh inputs, and how many times the certificate's share of them may be off.
@@ -192,85 +185,62 @@ def _hung(*_: object) -> None:
     raise HungError
 
 
-def within_limit(seed: int, one: Attack = one) -> dict[str, object]:
+def within_limit(
+    _row: Named, seed: int, limit: float | None = CPU_LIMIT, one: Attack = one
+) -> dict[str, object]:
     """Attack one target, for so many CPU seconds at most."""
-    limit_cpu(CPU_LIMIT)
+    limit_cpu(limit or 0.0)
     run = one(seed)
     limit_cpu(0.0)
     return run
 
 
-def attack(seeds: range, seconds: float, results: Path, one: Attack = one) -> None:
-    """Attack targets that have no record yet, for so long, and append their records."""
-    done = {run["seed"] for run in records(results)}
-    started = time.process_time()
-    for seed in seeds:
-        if seed in done:
-            continue
-        if time.process_time() - started > seconds:
-            break
-        run = within_limit(seed, one)
-        record(results, run)
-        if run["verdict"]:
-            print(json.dumps(run), flush=True)
-
-
-def table(runs: list[dict[str, object]], faults: tuple[str, ...] = FAULTS) -> str:
+def by_kind(
+    found: Mapping[Named, list[dict[str, object]]], faults: Sequence[str] = FAULTS
+) -> Iterator[Line]:
     """Count by kind."""
-    columns = (
-        *("kind", "targets", "recovered", "said to be something else, or left", "refused"),
-        *(*faults, "CPU s, median, largest"),
-    )
-    lines = [f"| {' | '.join(columns)} |", "|" + "---|" * len(columns)]
-    kinds = sorted({str(run["kind"]) for run in runs})
-    for kind in [*kinds, "all"]:
+    runs = [run for some in found.values() for run in some]
+    for kind in [*sorted({str(run["kind"]) for run in runs}), *(["all"] * bool(runs))]:
         rows = [r for r in runs if kind in ("all", r["kind"])]
         statuses = Counter(str(r.get("status", "")) for r in rows)
         known = {status: n for status, n in statuses.items() if status in set(revelu.Status)}
         others = "; ".join(
             f"{n} {status}" for status, n in sorted(known.items()) if status != "recovered"
         )
-        refused = sum(": " in status for status in statuses.elements())
-        found = " | ".join(str(sum(r["verdict"] == fault for r in rows)) for fault in faults)
         cpu = [float(str(r["cpu"])) for r in rows]
-        lines.append(
-            f"| {kind} | {len(rows):,} | {statuses['recovered']:,} | {others or '-'} | {refused} "
-            f"| {found} | {np.median(cpu):.2f}, {max(cpu):.0f} |"
-        )
-    return "\n".join(lines)
+        yield {
+            "kind": kind,
+            "targets": f"{len(rows):,}",
+            "recovered": f"{statuses['recovered']:,}",
+            "said to be something else, or left": others or "-",
+            "refused": f"{sum(': ' in status for status in statuses.elements())}",
+            **{fault: f"{sum(r['verdict'] == fault for r in rows)}" for fault in faults},
+            "CPU s, median, largest": f"{np.median(cpu):.2f}, {max(cpu):.0f}",
+        }
 
 
-def main() -> None:
-    """Run a slice, or print and keep what the slices gave."""
-    if text := slices(__doc__, FIRST_SEED, N_TARGETS, one):
-        keep("many_targets", text)
-
-
-def slices(
+def table_of(
+    mark: str,
     about: str,
-    first_seed: int,
     n_targets: int,
     one: Attack,
-    faults: tuple[str, ...] = FAULTS,
-) -> str:
-    """Run a slice of so many targets, and print what all gave; return it where it is to be kept."""
-    parser = argparse.ArgumentParser(description=about.splitlines()[0])
-    parser.add_argument("--start", type=int, default=0, help="first target")
-    parser.add_argument("--stop", type=int, default=n_targets, help="one past the last")
-    parser.add_argument("--seconds", type=float, default=np.inf, help="CPU seconds of this slice")
-    parser.add_argument("--results", type=Path, default=Path("targets.jsonl"))
-    parser.add_argument("--write", action="store_true", help="run none; keep the table")
-    options = parser.parse_args()
-    if not options.write:
-        seeds = range(first_seed + options.start, first_seed + options.stop)
-        attack(seeds, options.seconds, options.results, one)
-    runs = records(options.results)
-    share = f"{len(runs):,} of {n_targets:,} targets run, seeds from {first_seed:,}"
-    versions = f"NumPy {np.__version__}, Python {platform.python_version()}, one BLAS thread"
-    text = f"{table(runs, faults)}\n\n{share}; {versions}."
-    print(text)
-    return text if options.write else ""
+    first_seed: int,
+    faults: Sequence[str] = FAULTS,
+) -> Table[Named, dict[str, object]]:
+    """The table of so many targets, each drawn from its seed, that are attacked by ``one``."""
+    return Table(
+        mark,
+        about,
+        [Named("targets", n_targets)],
+        partial(within_limit, one=one),
+        partial(by_kind, faults=faults),
+        first_seed=first_seed,
+        limit=CPU_LIMIT,
+        note=lambda found: f"{sum(map(len, found.values())):,} of {n_targets:,} targets run.",
+    )
 
+
+TABLE = table_of("many_targets", __doc__, 10_000, one, 20_000_000)
 
 if __name__ == "__main__":
-    main()
+    main(TABLE)

@@ -3,8 +3,6 @@
     pip install ".[bench]"
     python benchmarks/peers.py                     print the table (some ten minutes)
     python benchmarks/peers.py --quick             one network of each small shape, in a minute
-    python benchmarks/peers.py --networks 1        one network of a shape
-    python benchmarks/peers.py --results FILE      go on where an earlier run stopped
     python benchmarks/peers.py --environment DIR   where ART's environment is, or is made
     python benchmarks/peers.py --write             and keep it on its page
 
@@ -17,44 +15,44 @@ makes no environment, and leaves ART out where there is none.
 
 import argparse
 import json
-import platform
 import subprocess
 import sys
 import tempfile
 import time
 import venv
 import warnings
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from page import present, record, records
+from runner import Line, Table, main, shape, timed
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.neural_network import MLPRegressor
 
 import revelu
 
 ART = "adversarial-robustness-toolbox==1.20.1"
-FIRST_SEED = 19_000_000
 EXACT = 1e-7
 QUICK_INPUTS = 100
 
 # The student's passes over its samples, at most.
 PASSES = 400
 
-HEAD = (
-    "| network | by | runs | exact | wrong and silent | queries, median | CPU s, median "
-    "| error of what came back, median, largest | what it said of its result |"
-)
-
 
 @dataclass(frozen=True)
 class Row:
-    """A shape, how many networks, and CPU seconds for ART."""
+    """A shape, how many networks, CPU seconds for ART, and its Python where it is."""
 
     widths: tuple[int, ...]
-    n_networks: int
+    networks: int
     seconds: float
+    python: Path | None = None
+
+    @property
+    def name(self) -> str:
+        """Its widths."""
+        return shape(self.widths)
 
 
 ROWS = (Row((10, 4, 10), 6, 10.0), Row((10, 8, 10), 6, 10.0), Row((784, 32, 10), 3, 240.0))
@@ -81,11 +79,9 @@ def error_of(found: revelu.Network, target: revelu.Network, seed: int) -> float:
     return float(np.abs(found(X) - target(X)).max())
 
 
-def ours(target: revelu.Network, seed: int) -> Run:
+def ours(target: revelu.Network, seed: int, limit: float | None) -> Run:
     """Extract by revelu, the width not given."""
-    cpu = time.process_time()
-    recovery = revelu.extract(target, seed=seed)
-    cpu = time.process_time() - cpu
+    recovery, cpu = timed(revelu.extract, target, seed=seed, max_seconds=limit)
     error = np.inf if recovery.network is None else error_of(recovery.network, target, seed)
     recovered = recovery.status is revelu.Status.RECOVERED
     said = "certified" if recovered else recovery.status.value
@@ -148,75 +144,73 @@ def environment(folder: Path, *, make: bool) -> Path | None:
     return python
 
 
-def one(row: Row, seed: int, python: Path | None) -> dict[str, Run]:
+def one(row: Row, seed: int, limit: float | None) -> dict[str, dict[str, object]]:
     """All methods on one target; without ``python`` not ART's."""
     target = revelu.zoo.random_network(list(row.widths), seed=seed)
-    own = ours(target, seed)
+    own = ours(target, seed, limit)
     found = {"revelu": own}
-    if python is not None:
-        found["ART"] = art(target, seed, python, row.seconds)
+    if row.python is not None:
+        found["ART"] = art(target, seed, row.python, row.seconds)
     found["Adam"] = adam(target, seed, own.queries)
-    return found
+    return {name: asdict(run) for name, run in found.items()}
 
 
-def line(row: Row, name: str, runs: list[Run]) -> str:
+def lines(found: Mapping[Row, list[dict[str, dict[str, object]]]]) -> Iterator[Line]:
+    """A line for each shape and method."""
+    for row, runs in found.items():
+        for name in dict.fromkeys(name for run in runs for name in run):
+            yield line(row, name, [Run(**run[name]) for run in runs if name in run])
+
+
+def line(row: Row, name: str, runs: list[Run]) -> Line:
     """One line of the table."""
     errors = np.array([run.error for run in runs])
     back = errors[np.isfinite(errors)]
     said = [run.said for run in runs]
-    verdicts = "; ".join(f"{said.count(word)} x {word}" for word in dict.fromkeys(said))
-    returned = f"{np.median(back):.1e}, {back.max():.1e}" if len(back) else "-"
-    return (
-        f"| {'-'.join(map(str, row.widths))} | {name} | {len(runs)} | {(errors < EXACT).sum()} "
-        f"| {sum(run.silent for run in runs)} "
-        f"| {np.median([run.queries for run in runs]):,.0f} "
-        f"| {np.median([run.seconds for run in runs]):.1f} | {returned} | {verdicts} |"
-    )
-
-
-def main() -> None:
-    """Print, and perhaps keep, the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--row", action="append", help="only this shape, such as 10-4-10")
-    parser.add_argument("--quick", action="store_true", help="one network of each small shape")
-    parser.add_argument("--networks", type=int, help="of each shape, at most")
-    parser.add_argument("--results", type=Path, help="where the runs are, and are added")
-    parser.add_argument("--tables", type=Path, help="write the table here, as JSON")
-    parser.add_argument("--write", action="store_true", help="keep it on its page and in results/")
-    parser.add_argument(
-        "--environment", type=Path, default=Path(tempfile.gettempdir()) / "revelu-peers"
-    )
-    options = parser.parse_args()
-    python = environment(options.environment, make=not options.quick)
-    most = 1 if options.quick else options.networks
-    kept = {
-        seed: {name: Run(**run) for name, run in runs.items()}
-        for seed, runs in records(options.results)
+    return {
+        "network": row.name,
+        "by": name,
+        "runs": f"{len(runs)}",
+        "exact": f"{(errors < EXACT).sum()}",
+        "wrong and silent": f"{sum(run.silent for run in runs)}",
+        "queries, median": f"{np.median([run.queries for run in runs]):,.0f}",
+        "CPU s, median": f"{np.median([run.seconds for run in runs]):.1f}",
+        "error of what came back, median, largest": f"{np.median(back):.1e}, {back.max():.1e}"
+        if len(back)
+        else "-",
+        "what it said of its result": "; ".join(
+            f"{said.count(word)} x {word}" for word in dict.fromkeys(said)
+        ),
     }
-    lines = [HEAD, "|" + "---|" * 9]
-    for i, row in enumerate(ROWS):
-        if options.row and "-".join(map(str, row.widths)) not in options.row:
-            continue
-        if options.quick and row.widths[0] > QUICK_INPUTS:
-            continue
-        runs: dict[str, list[Run]] = {}
-        for j in range(min(row.n_networks, most or row.n_networks)):
-            seed = FIRST_SEED + 1000 * i + j
-            found = kept.get(seed) or one(row, seed, python)
-            if seed not in kept:
-                print(seed, found, flush=True)
-                record(options.results, [seed, {name: asdict(run) for name, run in found.items()}])
-            for name, run in found.items():
-                runs.setdefault(name, []).append(run)
-        lines += [line(row, name, done) for name, done in runs.items()]
-    rival = f"{ART.replace('==', ' ')}, " if python else "ART not run, "
-    versions = (
-        f"Seeds from {FIRST_SEED:,}; {rival}NumPy {np.__version__}, "
-        f"Python {platform.python_version()}, one BLAS thread."
-    )
-    text = "\n".join([*lines, "", versions])
-    present("peers", text, write=options.write, tables=options.tables)
 
+
+def rows(given: argparse.Namespace) -> list[Row]:
+    """Tell rows where ART is."""
+    python = environment(given.environment, make=not given.quick)
+    return [replace(row, python=python) for row in ROWS]
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    """Where ART is."""
+    default = Path(tempfile.gettempdir()) / "revelu-peers"
+    parser.add_argument("--environment", type=Path, default=default, help="of ART, or made for it")
+
+
+TABLE = Table(
+    "peers",
+    __doc__,
+    rows,
+    one,
+    lines,
+    first_seed=19_000_000,
+    apart=1000,
+    named_by=2,
+    quick=lambda row: row.widths[0] <= QUICK_INPUTS,
+    note=lambda found: (
+        f"{ART.replace('==', ' ')}." if any(row.python for row in found) else "ART not run."
+    ),
+    options=options,
+)
 
 if __name__ == "__main__":
-    main()
+    main(TABLE)

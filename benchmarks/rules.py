@@ -2,31 +2,49 @@
 
     python benchmarks/rules.py                             print the table
     python benchmarks/rules.py --write                     and keep it on its page
-    python benchmarks/rules.py --only "5%" --runs 20       one row of it
+    python benchmarks/rules.py --row "5%" --networks 20    rows whose name has this
 
 1 to 5 halfspaces of 3 to 8 inputs, normals at least 0.5 rad apart, thresholds of 1.5 to 2.5, 50,000
-samples of N(0, I).  With --results FILE every run is recorded there, and a run goes on where it
-stopped.
+samples of N(0, I).
 """
 
-import argparse
-import time
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import dataclass
 
 import numpy as np
-from page import add_rows, once
+from runner import Line, Table, by_row, main, timed
 
 import revelu
 from revelu.numerics.matching import match_rows
 
-FIRST_SEED = 64_000_000
 N = 50_000
 APART = 0.5
 """Radians between normals, at least: halfspaces a constant angle apart are what GP18 is about."""
 
 Rule = tuple[np.ndarray, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row: the angle that every halfspace is to be found to, what is drawn, wrong labels."""
+
+    name: str
+    bar: float
+    networks: int
+    kind: str
+    rate: float = 0.0
+
+
+ROWS = (
+    Row("1 to 5, no wrong label", 0.05, 200, "drawn"),
+    Row("1 to 5, 0.1% wrong", 0.05, 20, "drawn", 0.001),
+    Row("1 to 5, 1% wrong", 0.05, 20, "drawn", 0.01),
+    Row("1 to 5, 5% wrong", 0.1, 20, "drawn", 0.05),
+    Row("3, one opposite another", 0.05, 10, "opposite"),
+    Row("3, one opposite another, 5% wrong", 0.1, 10, "opposite", 0.05),
+    Row("3, one at a threshold of 4.5", 0.05, 10, "beyond"),
+    Row("something else", 0.0, 10, "others"),
+    Row("something else, 1% wrong", 0.0, 10, "others", 0.01),
+)
 
 
 @dataclass(frozen=True)
@@ -80,15 +98,13 @@ def beyond(rng: np.random.Generator) -> Rule:
     return W, np.array([t[0], 4.5, t[2]])
 
 
-def measure(draw: Callable[[np.random.Generator], Rule], rate: float, seed: int) -> Run:
+def measure(row: Row, seed: int) -> Run:
     """Recover a rule from labels of which some share is wrong."""
     rng = np.random.default_rng([0x72756C65, seed])
-    W, t = draw(rng)
+    W, t = DRAWS[row.kind](rng)
     X = rng.standard_normal((N, W.shape[1]))
-    y = (X @ W.T - t >= 0).any(axis=1) ^ (rng.random(N) < rate)
-    began = time.process_time()
-    found = revelu.recover_halfspaces(X=X, y=y, seed=seed)
-    seconds = time.process_time() - began
+    y = (X @ W.T - t >= 0).any(axis=1) ^ (rng.random(N) < row.rate)
+    found, seconds = timed(revelu.recover_halfspaces, X=X, y=y, seed=seed)
     rows, _ = match_rows(found.normals, W)
     off = np.full(len(W), np.pi / 2.0)
     there = np.flatnonzero(rows >= 0)
@@ -128,89 +144,49 @@ def others(X: np.ndarray, which: int) -> np.ndarray:
 OTHERS = ("one of two", "a corner", "a band", "a ball", "a logistic curve")
 
 
-def of_others(rate: float, seed: int) -> Run:
+def of_others(row: Row, seed: int) -> Run:
     """Labels of something else: whatever is certified is wrong."""
     rng = np.random.default_rng([0x72756C65, seed])
     X = rng.standard_normal((N, 4))
-    y = (rng.random(N) < others(X, seed % len(OTHERS))) ^ (rng.random(N) < rate)
-    began = time.process_time()
-    found = revelu.recover_halfspaces(X=X, y=y, seed=seed)
-    seconds = time.process_time() - began
+    y = (rng.random(N) < others(X, seed % len(OTHERS))) ^ (rng.random(N) < row.rate)
+    found, seconds = timed(revelu.recover_halfspaces, X=X, y=y, seed=seed)
     return Run(0, len(found.normals), 0, 0.0, 0, 0, 0.0, found.status.value, seconds)
 
 
-@dataclass(frozen=True)
-class Row:
-    """A row: its name, the angle that every halfspace is to be found to, how a seed is run."""
-
-    name: str
-    bar: float
-    n_runs: int
-    run: Callable[[int], Run]
+DRAWS = {"drawn": drawn, "opposite": opposite, "beyond": beyond}
 
 
-ROWS = (
-    Row("1 to 5, no wrong label", 0.05, 200, lambda s: measure(drawn, 0.0, s)),
-    Row("1 to 5, 0.1% wrong", 0.05, 20, lambda s: measure(drawn, 0.001, s)),
-    Row("1 to 5, 1% wrong", 0.05, 20, lambda s: measure(drawn, 0.01, s)),
-    Row("1 to 5, 5% wrong", 0.1, 20, lambda s: measure(drawn, 0.05, s)),
-    Row("3, one opposite another", 0.05, 10, lambda s: measure(opposite, 0.0, s)),
-    Row("3, one opposite another, 5% wrong", 0.1, 10, lambda s: measure(opposite, 0.05, s)),
-    Row("3, one at a threshold of 4.5", 0.05, 10, lambda s: measure(beyond, 0.0, s)),
-    Row("something else", 0.0, 10, lambda s: of_others(0.0, s)),
-    Row("something else, 1% wrong", 0.0, 10, lambda s: of_others(0.01, s)),
-)
-
-HEAD = (
-    "| labels | runs | all found to | in | invented | 95% bounds of angles hold | of thresholds "
-    "| bound said, median | certified | certified and wrong | CPU s |\n"
-    "|---|---|---|---|---|---|---|---|---|---|---|"
-)
+def one(row: Row, seed: int, _limit: float | None) -> Run:
+    """Recover one rule, or what is none."""
+    return of_others(row, seed) if row.kind == "others" else measure(row, seed)
 
 
-def line(row: Row, runs: list[Run]) -> str:
-    """Render a row."""
+def line(row: Row, runs: list[Run]) -> Line:
+    """Render a row; of what is no rule of halfspaces there is nothing to find."""
     certified = [run for run in runs if run.status == "recovered"]
-    cpu = f"{np.median([run.seconds for run in runs]):.2g}"
-    if not row.bar:
-        n = len(certified)
-        return f"| {row.name} | {len(runs)} | - | - | - | - | - | - | {n} | {n} | {cpu} |"
     matched = sum(run.n_found - run.n_invented for run in runs)
     held = [sum(run.held for run in runs), sum(run.thresholds_held for run in runs)]
     shares = [f"{h} of {matched} ({h / max(matched, 1):.1%})" for h in held]
-    wrong = sum(run.n_invented > 0 for run in certified)
-    return (
-        f"| {row.name} | {len(runs)} | {row.bar:g} rad | {sum(r.worst <= row.bar for r in runs)} "
-        f"| {sum(run.n_invented for run in runs)} | {shares[0]} | {shares[1]} "
-        f"| {np.median([run.said for run in runs]):.2g} | {len(certified)} | {wrong} | {cpu} |"
-    )
+    found = {
+        "all found to": f"{row.bar:g} rad",
+        "in": f"{sum(run.worst <= row.bar for run in runs)}",
+        "invented": f"{sum(run.n_invented for run in runs)}",
+        "95% bounds of angles hold": shares[0],
+        "of thresholds": shares[1],
+        "bound said, median": f"{np.median([run.said for run in runs]):.2g}",
+    }
+    wrong = sum(run.n_invented > 0 for run in certified) if row.bar else len(certified)
+    return {
+        "labels": row.name,
+        "runs": f"{len(runs)}",
+        **(found if row.bar else dict.fromkeys(found, "-")),
+        "certified": f"{len(certified)}",
+        "certified and wrong": f"{wrong}",
+        "CPU s": f"{np.median([run.seconds for run in runs]):.2g}",
+    }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, help="of every row, in place of its own number")
-    parser.add_argument("--first-seed", type=int, default=FIRST_SEED)
-    parser.add_argument("--only", default="", help="rows that hold this")
-    parser.add_argument("--results", type=Path, help="file that runs are recorded in")
-    parser.add_argument("--write", action="store_true")
-    options = parser.parse_args()
-    lines = []
-    for row in ROWS:
-        if options.only not in row.name:
-            continue
-        first = options.first_seed
-        seeds = range(first, first + (options.runs or row.n_runs))
-        runs = [
-            Run(**once(options.results, row.name, seed, lambda s, row=row: asdict(row.run(s))))
-            for seed in seeds
-        ]
-        lines.append(line(row, runs))
-        print(lines[-1], flush=True)
-    text = "\n".join([HEAD, *lines])
-    print(text)
-    if options.write:
-        add_rows("rules", text)
-
+TABLE = Table("rules", __doc__, ROWS, one, by_row(line), first_seed=64_000_000, outcome=Run)
 
 if __name__ == "__main__":
-    main()
+    main(TABLE)

@@ -4,7 +4,7 @@ pip install ".[bench]"
 python benchmarks/served.py --mlserver PYTHON   with the Python of an environment that has
                                                 mlserver==1.7.1 and mlserver-sklearn==1.7.1
 python benchmarks/served.py                     without the row of MLServer
-python benchmarks/served.py --part journal      mlserver, rows, journal or kills alone
+python benchmarks/served.py --row journal       mlserver, rows, journal or kills alone
 python benchmarks/served.py --write             and keep the table on its page
 """
 
@@ -13,7 +13,6 @@ import contextlib
 import json
 import multiprocessing
 import os
-import platform
 import signal
 import socket
 import statistics
@@ -23,14 +22,15 @@ import tempfile
 import time
 import urllib.request
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from page import keep
+from runner import Line, Table, main
 
 import revelu
 from revelu.adapters.http import HttpTarget
@@ -66,6 +66,11 @@ def network_of(recovery: revelu.Recovery) -> revelu.Network:
     if recovery.network is None or recovery.status is not revelu.Status.RECOVERED:
         raise RuntimeError(f"{recovery.status.value}: {'; '.join(recovery.evidence)}")
     return recovery.network
+
+
+def line(what: str, figure: str, measured: str, bar: str) -> Line:
+    """One line of the table."""
+    return {"what": what, "figure": figure, "measured": measured, "bar": bar}
 
 
 # -- MLServer ----------------------------------------------------------------------------
@@ -116,7 +121,7 @@ def cpu_of(process: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def beside_queries(python: Path, n_models: int) -> str:
+def beside_queries(n_models: int, python: Path) -> list[Line]:
     """How much longer an extraction takes than its queries."""
     clocks, cpus, shared, queries, local = [], [], [], [], []
     for seed in range(FIRST_SEED, FIRST_SEED + n_models):
@@ -154,20 +159,28 @@ def beside_queries(python: Path, n_models: int) -> str:
             f"{shared[-1]:.2f} times {totals['alone'][0] / 5:.2f} s",
             flush=True,
         )
-    return (
-        f"| 64-32-10 served by MLServer 1.7.1, {n_models} models | extraction over its queries "
-        f"alone: CPU seconds of client and server, median and largest; seconds on the clock, "
-        f"median; the same with `--workers 2` | {statistics.median(cpus):.2f}, {max(cpus):.2f}; "
-        f"{statistics.median(clocks):.2f}; {statistics.median(shared):.2f} | ≤ 1.5 |\n"
-        f"| the same | queries, median, and of a local target | {statistics.median(queries):,.0f}, "
-        f"{statistics.median(local):,.0f} | alike |"
-    )
+    return [
+        line(
+            f"64-32-10 served by MLServer 1.7.1, {n_models} models",
+            "extraction over its queries alone: CPU seconds of client and server, median and "
+            "largest; seconds on the clock, median; the same with `--workers 2`",
+            f"{statistics.median(cpus):.2f}, {max(cpus):.2f}; {statistics.median(clocks):.2f}; "
+            f"{statistics.median(shared):.2f}",
+            "≤ 1.5",
+        ),
+        line(
+            "the same",
+            "queries, median, and of a local target",
+            f"{statistics.median(queries):,.0f}, {statistics.median(local):,.0f}",
+            "alike",
+        ),
+    ]
 
 
 # -- our server --------------------------------------------------------------------------
 
 
-def rows_a_second(n_requests: int) -> str:
+def rows_a_second(n_requests: int, _python: Path | None) -> list[Line]:
     """Rows that our server answers, in a process of its own."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "m.onnx"
@@ -186,17 +199,20 @@ def rows_a_second(n_requests: int) -> str:
         finally:
             process.send_signal(signal.SIGINT)
             process.communicate(timeout=60)
-    return (
-        "| `revelu serve`, 1,000 rows of 64 FP64 inputs a request, binary, one connection | rows "
-        f"a second, median and least of 5 | {statistics.median(rates):,.0f}, {min(rates):,.0f} "
-        "| ≥ 20,000 |"
-    )
+    return [
+        line(
+            "`revelu serve`, 1,000 rows of 64 FP64 inputs a request, binary, one connection",
+            "rows a second, median and least of 5",
+            f"{statistics.median(rates):,.0f}, {min(rates):,.0f}",
+            "≥ 20,000",
+        )
+    ]
 
 
 # -- the journal -------------------------------------------------------------------------
 
 
-def journal_costs(n_networks: int) -> str:
+def journal_costs(n_networks: int, _python: Path | None) -> list[Line]:
     """What a journal adds to a local extraction, and how long a million rows take."""
     shares, clocks = [], []
     with tempfile.TemporaryDirectory() as folder:
@@ -217,12 +233,20 @@ def journal_costs(n_networks: int) -> str:
         clock, cpu = seconds_of(lambda: a_million(Path(folder) / "million.db"))
         size = (Path(folder) / "million.db").stat().st_size
     more = f"{statistics.median(shares):+.1%}, {statistics.median(clocks):+.1%}"
-    return (
-        f"| journal of a local 784-128-1, {n_networks} networks | more CPU seconds, more seconds "
-        f"on the clock, median | {more} | < 20% |\n"
-        f"| journal of 1e6 rows of 784 inputs and one answer, batches of 1,024 | seconds on the "
-        f"clock, CPU seconds; bytes a row | {clock:.0f}, {cpu:.1f}; {size / 1e6:.1f} | < 60 s |"
-    )
+    return [
+        line(
+            f"journal of a local 784-128-1, {n_networks} networks",
+            "more CPU seconds, more seconds on the clock, median",
+            more,
+            "< 20%",
+        ),
+        line(
+            "journal of 1e6 rows of 784 inputs and one answer, batches of 1,024",
+            "seconds on the clock, CPU seconds; bytes a row",
+            f"{clock:.0f}, {cpu:.1f}; {size / 1e6:.1f}",
+            "< 60 s",
+        ),
+    ]
 
 
 def journaled(network: revelu.Network, seed: int, path: Path) -> None:
@@ -273,7 +297,7 @@ def extraction(url: str, folder: Path, name: str, begin: Connection) -> None:
     network_of(recovery).save(folder / f"{name}.npz")
 
 
-def kills(n_kills: int) -> str:
+def kills(n_kills: int, _python: Path | None) -> list[Line]:
     """Kill an extraction at many places, and let it end."""
     context = multiprocessing.get_context("fork")
     network = revelu.zoo.random_network([8, 10, 1], seed=FIRST_SEED)
@@ -311,40 +335,64 @@ def kills(n_kills: int) -> str:
             different += not same
             print(f"  killed after {after} of {len(whole)} requests: same {same}", flush=True)
     server.kill()
-    return (
-        f"| `kill -9` at {n_kills} places of one extraction | answers lost, batches asked twice "
-        f"but the one in flight, other networks | {lost}, {twice}, {different} | 0, 0, 0 |"
-    )
+    return [
+        line(
+            f"`kill -9` at {n_kills} places of one extraction",
+            "answers lost, batches asked twice but the one in flight, other networks",
+            f"{lost}, {twice}, {different}",
+            "0, 0, 0",
+        )
+    ]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--part", action="append", choices=["mlserver", "rows", "journal", "kills"])
-    parser.add_argument("--mlserver", type=Path, metavar="PYTHON")
-    parser.add_argument("--quick", action="store_true", help="less of each")
-    parser.add_argument("--write", action="store_true", help="keep it on its page")
-    options = parser.parse_args()
-    few = options.quick
-    python = None if options.mlserver is None else options.mlserver.absolute()
-    parts: dict[str, Callable[[], str]] = {
-        "mlserver": lambda: "" if python is None else beside_queries(python, 3 if few else 5),
-        "rows": lambda: rows_a_second(20 if few else 100),
-        "journal": lambda: journal_costs(2 if few else 5),
-        "kills": lambda: kills(5 if few else 100),
-    }
-    lines = ["| what | figure | measured | bar |", "|---|---|---|---|"]
-    for name in options.part or parts:
-        row = parts[name]()
-        print(row, flush=True)
-        lines += [row] if row else []
-    versions = (
-        f"revelu {revelu.__version__}, NumPy {np.__version__}, Python {platform.python_version()}, "
-        f"{platform.machine()}, {os.cpu_count()} cores, seeds from {FIRST_SEED}."
-    )
-    text = "\n".join(lines) + f"\n\n{versions}"
-    if options.write:
-        keep("served", text)
+@dataclass(frozen=True)
+class Row:
+    """A part of the table: what measures it, of how many, and MLServer's Python."""
 
+    part: str
+    measure: Callable[[int, Path | None], list[Line]]
+    n: int
+    python: Path | None = None
+    networks: int = 1
+
+    @property
+    def name(self) -> str:
+        """The part, and of how many."""
+        return f"{self.part}, {self.n}"
+
+
+def one(row: Row, _seed: int, _limit: float | None) -> list[Line]:
+    """Measure a part."""
+    return row.measure(row.n, row.python)
+
+
+def lines(found: Mapping[Row, list[list[Line]]]) -> Iterator[Line]:
+    """All of them."""
+    return (line for runs in found.values() for some in runs for line in some)
+
+
+def rows(given: argparse.Namespace) -> list[Row | None]:
+    """All parts; less of each in a quick run, and MLServer's only where it is."""
+    few, python = given.quick, given.mlserver and given.mlserver.absolute()
+    return [
+        Row("mlserver", beside_queries, 3 if few else 5, python) if python else None,
+        Row("rows", rows_a_second, 20 if few else 100),
+        Row("journal", journal_costs, 2 if few else 5),
+        Row("kills", kills, 5 if few else 100),
+    ]
+
+
+TABLE = Table(
+    "served",
+    __doc__,
+    rows,
+    one,
+    lines,
+    first_seed=FIRST_SEED,
+    named_by=2,
+    note=lambda _: f"{os.cpu_count()} cores.",
+    options=lambda parser: parser.add_argument("--mlserver", type=Path, metavar="PYTHON"),
+)
 
 if __name__ == "__main__":
-    main()
+    main(TABLE)

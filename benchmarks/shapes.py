@@ -1,7 +1,7 @@
 """Image-shaped targets, and targets of few inputs: each ends in a status, and none is silent.
 
-    python benchmarks/shapes.py --results shapes.jsonl --seconds 600   # a slice; again for more
-    python benchmarks/shapes.py --results shapes.jsonl --write         # the table, kept
+    python benchmarks/shapes.py --results shapes.jsonl --seconds 600   # again for more
+    python benchmarks/shapes.py --results shapes.jsonl --write         # the rest, the table
 
 Target i is drawn from seed i alone.  Every other one has images for inputs: one to three channels,
 4 to 14 pixels a side or a series, filters of 1x1 to 5x5, strides, pads, dilations, the largest or
@@ -17,8 +17,8 @@ Wrong and silent, hung, crashed: as for ten thousand targets.
 from dataclasses import dataclass
 
 import numpy as np
-from many_targets import FAULTS, Function, Target, judged, slices
-from page import keep
+from many_targets import Function, Target, judged, table_of
+from runner import main
 
 import revelu
 from revelu import Network
@@ -26,8 +26,6 @@ from revelu.network import LayeredNetwork, zoo
 from revelu.network.layers import Convolution, Dense, Layer, Pooling, Prelu, Relu
 from revelu.types import FloatArray
 
-FIRST_SEED = 47_000_000
-N_TARGETS = 600
 MAX_SECONDS = 4.0
 BUDGET = 12_000
 
@@ -178,6 +176,7 @@ def one(seed: int) -> dict[str, object]:
     return judged(shaped.target, seed, budget=BUDGET, max_seconds=MAX_SECONDS, image=said)
 
 
+TABLE = table_of("shapes", __doc__, 600, one, 47_000_000)
+
 if __name__ == "__main__":
-    if text := slices(__doc__, FIRST_SEED, N_TARGETS, one, FAULTS):
-        keep("shapes", text)
+    main(TABLE)

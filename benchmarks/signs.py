@@ -1,31 +1,18 @@
 """Wide networks in their plain shape: signs that k d equations determine.
 
     python benchmarks/signs.py            print the table (some two minutes)
-    python benchmarks/signs.py --seconds 60 --results FILE   a slice; again for more
     python benchmarks/signs.py --write    and keep it on its page
 
 Plain: no affine skip is left, so that every neuron's sign was found.  A sign is wrong where
 the neuron is turned round against the truth.
 """
 
-import argparse
-import platform
-import time
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import dataclass
 
 import numpy as np
-from page import keep, record, records
+from runner import Line, Table, bar, by_row, main, shape, timed
 
 import revelu
-
-FIRST_SEED = 17_000_000
-
-HEAD = (
-    "| network | networks | plain shape (bar) | with a wrong sign | certified "
-    "| parameter error, median, largest | CPU s, median, largest | kept skip, and why |"
-)
-NUMPY = f"NumPy {np.__version__}, one BLAS thread"
 
 
 @dataclass(frozen=True)
@@ -33,8 +20,13 @@ class Row:
     """A shape, how many networks, and the share that is to come back plain."""
 
     widths: tuple[int, ...]
-    n_networks: int
+    networks: int
     share: float | None = None
+
+    @property
+    def name(self) -> str:
+        """Its widths."""
+        return shape(self.widths)
 
 
 ROWS = (
@@ -63,17 +55,15 @@ class Run:
     note: str
 
 
-def one(widths: tuple[int, ...], seed: int) -> Run:
+def one(row: Row, seed: int, limit: float | None) -> Run:
     """Extract one network and look at its signs."""
-    target = revelu.zoo.random_network(list(widths), seed=seed)
-    cpu = time.process_time()
-    recovery = revelu.extract(target, seed=seed)
-    cpu = time.process_time() - cpu
+    target = revelu.zoo.random_network(list(row.widths), seed=seed)
+    recovery, cpu = timed(revelu.extract, target, seed=seed, max_seconds=limit)
     network = recovery.network
     plain = network is not None and network.skip is None
     alignment = None if network is None else revelu.align(network, target)
     notes = [line for line in recovery.evidence if "skip" in line]
-    run = Run(
+    return Run(
         certified=recovery.status is revelu.Status.RECOVERED,
         plain=plain,
         wrong=plain and alignment is not None and bool((alignment.signs < 0).any()),
@@ -81,51 +71,29 @@ def one(widths: tuple[int, ...], seed: int) -> Run:
         cpu=cpu,
         note=notes[0].split(":")[1].split(";")[0].strip() if notes else "",
     )
-    print(f"{'-'.join(map(str, widths))} {seed}: {run}", flush=True)
-    return run
 
 
-def line(row: Row, runs: list[Run]) -> str:
+def line(row: Row, runs: list[Run]) -> Line:
     """One line of the table."""
     share = float(np.mean([run.plain for run in runs]))
-    bar = "" if row.share is None else f" (≥ {row.share:.0%})"
     errors = [run.parameter_error for run in runs]
     cpu = [run.cpu for run in runs]
     notes = {run.note for run in runs if not run.plain}
-    return (
-        f"| {'-'.join(map(str, row.widths))} | {len(runs)} | {share:.1%}{bar} "
-        f"| {sum(run.wrong for run in runs)} | {sum(run.certified for run in runs)} "
-        f"| {np.median(errors):.1e}, {max(errors):.1e} "
-        f"| {np.median(cpu):.1f}, {max(cpu):.1f} | {'; '.join(sorted(notes)) or '-'} |"
-    )
+    return {
+        "network": row.name,
+        "networks": f"{len(runs)}",
+        "plain shape (bar)": f"{share:.1%}{bar(row.share, '.0%', '≥')}",
+        "with a wrong sign": f"{sum(run.wrong for run in runs)}",
+        "certified": f"{sum(run.certified for run in runs)}",
+        "parameter error, median, largest": f"{np.median(errors):.1e}, {max(errors):.1e}",
+        "CPU s, median, largest": f"{np.median(cpu):.1f}, {max(cpu):.1f}",
+        "kept skip, and why": "; ".join(sorted(notes)) or "-",
+    }
 
 
-def main() -> None:
-    """Print, and perhaps keep, the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="two networks a row")
-    parser.add_argument("--seconds", type=float, default=np.inf, help="CPU seconds of a slice")
-    parser.add_argument("--results", type=Path, help="where the runs are, and are added")
-    parser.add_argument("--write", action="store_true", help="keep the table on its page")
-    options = parser.parse_args()
-    runs = {seed: Run(**run) for seed, run in records(options.results)}
-    lines = [HEAD, "|" + "---|" * 8]
-    for i, row in enumerate(ROWS):
-        n = 2 if options.quick else row.n_networks
-        seeds = range(FIRST_SEED + 1000 * i, FIRST_SEED + 1000 * i + n)
-        for seed in seeds:
-            if seed not in runs and time.process_time() < options.seconds:
-                runs[seed] = one(row.widths, seed)
-                record(options.results, [seed, asdict(runs[seed])])
-        if done := [runs[seed] for seed in seeds if seed in runs]:
-            lines.append(line(row, done))
-    text = "\n".join(
-        [*lines, "", f"Seeds from {FIRST_SEED:,}; Python {platform.python_version()}, {NUMPY}."]
-    )
-    print(text)
-    if options.write:
-        keep("signs", text)
-
+TABLE = Table(
+    "signs", __doc__, ROWS, one, by_row(line), first_seed=17_000_000, outcome=Run, apart=1000
+)
 
 if __name__ == "__main__":
-    main()
+    main(TABLE)

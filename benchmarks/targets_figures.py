@@ -9,11 +9,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from json_serving import JsonServer, running
+from runner import Line, Named, shape
 
 import revelu
 from revelu import Endpoint, Recovery, Status
@@ -43,34 +45,53 @@ FAULTS = {
 }
 
 
-def table() -> tuple[str, bool]:
-    """Return the table of figures, and whether each is within its bar."""
-    lines = ["| what | figure | measured | bar |", "|---|---|---|---|"]
-    ratios, same = [], True
-    for seed in range(FIRST_SEED, FIRST_SEED + 5):
-        ratio, is_same = beside_v2(seed, [64, 32, 10])
-        print(f"  {seed}: {ratio:.2f}, the same {is_same}", flush=True)
-        ratios.append(ratio)
-        same = same and is_same
-    name = "64-32-10 of `revelu serve`, 5 networks: a template beside version 2, which is binary"
-    measured = f"{statistics.median(ratios):.2f}, {max(ratios):.2f}"
-    lines.append(f"| {name} | queries and networks | {'the same' if same else 'DIFFER'} | equal |")
-    lines.append(
-        f"| the same | seconds on the clock, median and largest ratio | {measured} | ≤ 1.3 |"
-    )
-    shares = []
-    for widths in ([10, 16, 1], [64, 32, 10]):
-        share, audited, extracted = audit_share(widths)
-        print(f"  {widths}: {audited:,} over {extracted:,}", flush=True)
-        shares.append(share)
-        shown = "-".join(map(str, widths))
-        lines.append(
-            f"| {shown} behind a template: a whole audit beside one extraction with its 3,000 "
-            f"checks | queries | {audited:,} and {extracted:,}: {share:.2f} | ≤ 1.5 |"
-        )
-    is_right = same and statistics.median(ratios) <= 1.3 and max(shares) <= 1.5
-    note = f"Seeds from {FIRST_SEED}; the seconds are sums of three extractions each, in turns."
-    return "\n".join([*lines, "", note]), is_right
+@dataclass(frozen=True)
+class Figure:
+    """A template beside version 2, or a whole audit beside an extraction, of a shape."""
+
+    widths: tuple[int, ...]
+    networks: int
+
+    @property
+    def is_audit(self) -> bool:
+        """An audit is measured once."""
+        return self.networks == 1
+
+    @property
+    def name(self) -> str:
+        """Which of both, and the shape."""
+        return f"{'audit' if self.is_audit else 'template'} {shape(self.widths)}"
+
+
+FIGURES = (Figure((64, 32, 10), 5), Figure((10, 16, 1), 1), Figure((64, 32, 10), 1))
+
+
+def figure(row: Figure, seed: int, _limit: float | None) -> list[float]:
+    """Measure a ratio, and whether the same is found; or queries of an audit and an extraction."""
+    return [*(audit_share(row.widths) if row.is_audit else beside_v2(seed, row.widths))]
+
+
+def figure_lines(found: Mapping[Figure, list[list[float]]]) -> Iterator[Line]:
+    """What was measured, and its bar."""
+    for row, runs in found.items():
+        name = shape(row.widths)
+        if row.is_audit:
+            [(audited, extracted)] = runs
+            what = f"{name} behind a template: a whole audit beside one extraction"
+            measured = f"{audited:,} and {extracted:,}: {audited / extracted:.2f}"
+            yield _line(f"{what} with its 3,000 checks", "queries", measured, "≤ 1.5")
+            continue
+        ratios, same = zip(*runs, strict=True)
+        what = f"{name} of `revelu serve`, {len(runs)} networks: a template beside version 2"
+        is_same = "the same" if all(same) else "DIFFER"
+        measured = f"{statistics.median(ratios):.2f}, {max(ratios):.2f}"
+        yield _line(f"{what}, which is binary", "queries and networks", is_same, "equal")
+        seconds = "seconds on the clock, median and largest ratio"
+        yield _line("the same", seconds, measured, "≤ 1.3")
+
+
+def _line(what: str, figure: str, measured: str, bar: str) -> Line:
+    return {"what": what, "figure": figure, "measured": measured, "bar": bar}
 
 
 @contextmanager
@@ -90,7 +111,7 @@ def served(network: revelu.Network) -> Iterator[str]:
             process.communicate(timeout=60)
 
 
-def beside_v2(seed: int, widths: list[int]) -> tuple[float, bool]:
+def beside_v2(seed: int, widths: tuple[int, ...]) -> tuple[float, bool]:
     """How many times as long a template takes, and whether it finds and asks the same."""
     network = revelu.zoo.random_network(widths, seed=seed)
     with served(network) as host:
@@ -111,8 +132,8 @@ def beside_v2(seed: int, widths: list[int]) -> tuple[float, bool]:
     return seconds["template"] / seconds["v2"], is_same
 
 
-def audit_share(widths: list[int]) -> tuple[float, int, int]:
-    """Queries of an audit over those of an extraction, and both."""
+def audit_share(widths: tuple[int, ...]) -> tuple[int, int]:
+    """Queries of an audit, and of an extraction."""
     network = revelu.zoo.random_network(widths, seed=FIRST_SEED)
     with served(network) as host:
         endpoint = Endpoint(
@@ -120,21 +141,19 @@ def audit_share(widths: list[int]) -> tuple[float, int, int]:
         )
         one = revelu.extract(endpoint, seed=FIRST_SEED).ledger.n_queries
         whole = revelu.audit(endpoint, seed=FIRST_SEED, max_seconds=120).ledger.n_queries
-    return whole / one, whole, one
+    return whole, one
 
 
-def faults() -> tuple[str, bool]:
-    """Return the table of faults, and whether each ended as it should."""
-    lines = ["| a server's fault | now and then | from some moment on |", "|---|---|---|"]
-    is_right = True
-    for words, fault in FAULTS.items():
-        passing = [None, *[fault, None, None] * 6]
-        ends = [outcome(passing), outcome([None] * 4 + [fault] * 200)]
-        print(f"  {words}: {ends}", flush=True)
-        lines.append(f"| {words} | {' | '.join(ends)} |")
-        is_right = is_right and all(end.startswith(("recovered", "stops")) for end in ends)
-    note = "Of 6-5-2 in float64, by a template, with six faults or two hundred; time-outs of 1 s."
-    return "\n".join([*lines, "", note]), is_right
+def fault_ends(row: Named, _seed: int, _limit: float | None) -> list[str]:
+    """How extractions end with six faults, and with two hundred."""
+    fault = FAULTS[row.name]
+    return [outcome([None, *[fault, None, None] * 6]), outcome([None] * 4 + [fault] * 200)]
+
+
+def fault_line(row: Named, runs: list[list[str]]) -> Line:
+    """Both."""
+    [(passing, staying)] = runs
+    return {"a server's fault": row.name, "now and then": passing, "from some moment on": staying}
 
 
 def outcome(script: list[str | None]) -> str:
@@ -154,8 +173,10 @@ def outcome(script: list[str | None]) -> str:
     return "recovered" if error < 1e-6 else f"WRONG by {error:.0e}"
 
 
-def workers(n: int = 4, seconds: float = 0.005) -> tuple[str, bool]:
-    """Return the table of workers at a server of ``seconds`` a row, and whether it is as it should.
+def workers(
+    _row: Named, _seed: int, _limit: float | None, n: int = 4, seconds: float = 0.005
+) -> dict[str, list[float]]:
+    """Queries and seconds at a server of ``seconds`` a row, and how far networks are apart.
 
     Each is as opened: what importing and starting takes is not counted.
     """
@@ -167,7 +188,8 @@ def workers(n: int = 4, seconds: float = 0.005) -> tuple[str, bool]:
         time.sleep(seconds * len(X))
         return network(X)
 
-    found = {}
+    found: dict[str, list[float]] = {}
+    alone = None
     with (
         running(JsonServer(slow)) as server,
         distributed.LocalCluster(  # type: ignore[no-untyped-call]
@@ -188,17 +210,28 @@ def workers(n: int = 4, seconds: float = 0.005) -> tuple[str, bool]:
                     with revelu.open_oracle(endpoint, executor=pool) as oracle:
                         one = revelu.extract(oracle, seed=FIRST_SEED, checks=checks)
                     took = time.perf_counter() - began
-            found[name] = one, took
-            print(f"  {name}: {took:.1f} s, {one.ledger.n_queries:,} queries", flush=True)
-    alone, slowest = found["alone"]
-    lines = ["| who asks | queries | seconds | times as fast | bar |", "|---|---|---|---|---|"]
-    is_right = True
-    for (name, (one, took)), bar in zip(found.items(), (1.0, 3.2, 2.8), strict=True):
-        apart = revelu.align(one.network, alone.network).max_parameter_error
-        is_right &= slowest / took >= bar and apart < 1e-8
-        is_right &= abs(one.ledger.n_queries / alone.ledger.n_queries - 1.0) <= 0.01
-        lines.append(
-            f"| {name} | {one.ledger.n_queries:,} | {took:.1f} | {slowest / took:.1f} | ≥ {bar:g} |"
-        )
-    note = f"6-5-2 behind a template, {1000 * seconds:g} ms a row; the networks are the same."
-    return "\n".join([*lines, "", note]), is_right
+            alone = alone or one.network
+            apart = float(revelu.align(one.network, alone).max_parameter_error)
+            found[name] = [one.ledger.n_queries, took, apart]
+    return found
+
+
+def worker_lines(found: Mapping[Named, list[dict[str, list[float]]]]) -> Iterator[Line]:
+    """How many times as fast each way is."""
+    for [run] in found.values():
+        slowest = run["alone"][1]
+        for (name, (n_queries, took, _)), bar in zip(run.items(), (1.0, 3.2, 2.8), strict=True):
+            yield {
+                "who asks": name,
+                "queries": f"{n_queries:,}",
+                "seconds": f"{took:.1f}",
+                "times as fast": f"{slowest / took:.1f}",
+                "bar": f"≥ {bar:g}",
+            }
+
+
+def worker_note(found: Mapping[Named, list[dict[str, list[float]]]]) -> str:
+    """Whether the networks are the same."""
+    apart = max(way[2] for [run] in found.values() for way in run.values())
+    same = "are the same" if apart < 1e-8 else f"DIFFER by {apart:.0e}"
+    return f"6-5-2 behind a template, 5 ms a row; the networks {same}."

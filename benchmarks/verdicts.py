@@ -1,38 +1,36 @@
 """Verdicts against the truth: small trained networks, services of two models, tables.
 
     python benchmarks/verdicts.py                          print all three (two hours)
-    python benchmarks/verdicts.py --table networks --networks 60
-    python benchmarks/verdicts.py --table services
-    python benchmarks/verdicts.py --table tables --write   keep it on its page
+    python benchmarks/verdicts.py --table verdicts-networks --networks 60
+    python benchmarks/verdicts.py --write                  and keep them on their page
 
-Everything follows from the seed.  Runs that are in --results are not made again.
+Everything follows from the seed.
 """
 
-import argparse
 import warnings
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
-from page import once, present, records
+from precision import computing_in
+from runner import Line, Named, Table, by_row, main
 from sklearn.datasets import load_diabetes, make_friedman1
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.neural_network import MLPRegressor
 
 import revelu
 from revelu import Domain, Network, zoo
-from revelu._version import __version__
 from revelu.report.verdicts import verdict
 from revelu.types import FloatArray
 
-FIRST_SEED = 61_000_000
 N_FRESH = 100_000
 # Of a network that is refused, the share of wrong answers that a statement would have allowed.
 ALLOWED = 1e-3
 HIDDEN = ((8,), (32,), (100,), (8, 8), (16, 16), (25, 25), (8, 8, 8), (16, 12, 8))
 
 Found = dict[str, Any]
+
+ANOTHER, SWAPPED = "another model, 1% of requests", "swapped, 2%"
 
 
 def trained(seed: int) -> tuple[Network, bool]:
@@ -53,27 +51,10 @@ def trained(seed: int) -> tuple[Network, bool]:
     return Network([W.T for W in model.coefs_], model.intercepts_), bool((seed // 16) % 2)
 
 
-def in_float32(network: Network) -> Callable[[FloatArray], FloatArray]:
-    """The function of a network that computes in float32."""
-    layers = [(W.astype(np.float32).T, b.astype(np.float32)) for W, b in _layers(network)]
-
-    def ask(X: FloatArray) -> FloatArray:
-        H = X.astype(np.float32)
-        for W, b in layers[:-1]:
-            H = np.maximum(H @ W + b, 0)
-        return H @ layers[-1][0] + layers[-1][1]
-
-    return ask
-
-
-def _layers(network: Network) -> zip:
-    return zip(network.weights, network.biases, strict=True)
-
-
-def small_network(seed: int, limit: float) -> Found:
+def small_network(_row: Named, seed: int, limit: float | None) -> Found:
     """Extract a trained network, and count wrong answers at fresh inputs."""
     network, is_float32 = trained(seed)
-    ask = in_float32(network) if is_float32 else network
+    ask = computing_in(network) if is_float32 else network
     recovery = revelu.extract(ask, dim_in=network.dim_in, seed=seed % 1000, max_seconds=limit)
     X = np.random.default_rng([seed, 1]).standard_normal((N_FRESH, network.dim_in))
     said, wrong = recovery.certificate, 1.0
@@ -94,8 +75,9 @@ def small_network(seed: int, limit: float) -> Found:
     }
 
 
-def service(seed: int, limit: float, *, swaps: bool) -> Found:
+def service(row: Named, seed: int, limit: float | None) -> Found:
     """Extract a service that sends requests to another model, or swaps answers, now and then."""
+    swaps = row.name == SWAPPED
     one, other = (zoo.random_network([8, 12, 2], seed=seed + k) for k in (0, 500_000))
     rng, share = np.random.default_rng(seed), 0.02 if swaps else 0.01
 
@@ -141,7 +123,7 @@ def made_table(seed: int) -> tuple[FloatArray, Callable[[FloatArray], FloatArray
     return np.column_stack([X, sex, cat]), ask, f"{law}, {how}"
 
 
-def table_of(seed: int, limit: float) -> Found:
+def table_of(_row: Named, seed: int, limit: float | None) -> Found:
     """Extract where a table is, and compare on its rows."""
     X, ask, kind = made_table(seed)
     names = ["a", "b", "c", "d", "sex", "cat"]
@@ -155,134 +137,78 @@ def table_of(seed: int, limit: float) -> Found:
     return {"kind": kind, "status": found.status.value, "wrong": wrong, "headline": headline}
 
 
-def of_small_networks(given: argparse.Namespace) -> None:
-    """Tell of them by depth and precision."""
-    n = 200 if given.networks is None else given.networks
-    for i in range(n):
-        once(
-            given.results,
-            "small_networks",
-            given.first_seed + i,
-            lambda seed: small_network(seed, given.limit),
-        )
-    runs = [run["found"] for run in _runs(given, "small_networks")]
-    kinds = sorted({(run["architecture"].count("-") - 1, run["float32"]) for run in runs})
-    lines = []
+def network_lines(found: Mapping[Named, list[Found]]) -> Iterator[Line]:
+    """Tell of them by depth and precision, and of all."""
+    runs = [run for some in found.values() for run in some]
+    kinds = sorted({kind_of(run) for run in runs})
     for depth, is_float32 in kinds:
-        some = [
-            run
-            for run in runs
-            if (run["architecture"].count("-") - 1, run["float32"]) == (depth, is_float32)
-        ]
-        certified = [run for run in some if run["status"] == "recovered"]
-        cut = [run for run in some if run["status"] == "budget_exhausted"]
-        refused = [run for run in some if run["status"] not in {"recovered", "budget_exhausted"}]
-        right = sum(run["wrong"] < ALLOWED / 10 for run in refused)
-        over = sum(run["wrong"] > run["allowed"] for run in certified)
-        told = sum(";" in run["headline"] for run in certified)
-        lines.append(
-            [
-                f"{depth} hidden, {'float32' if is_float32 else 'float64'}",
-                *map(str, (len(some), len(certified), told, len(cut), right, over)),
-            ]
-        )
-    total = [sum(int(line[i]) for line in lines) for i in range(1, 7)]
-    lines.append(["all", *map(str, total)])
-    columns = (
-        "networks",
-        "runs",
-        "certified",
-        "of these, said to differ somewhere",
-        "ended by the seconds",
-        "refused, though under a tenth of 0.1% is wrong",
-        "certified, though more is wrong than stated",
-    )
-    present("verdicts-networks", _markdown(columns, lines, given), write=given.write, tables=None)
+        some = [run for run in runs if kind_of(run) == (depth, is_float32)]
+        yield network_line(f"{depth} hidden, {'float32' if is_float32 else 'float64'}", some)
+    if runs:
+        yield network_line("all", runs)
 
 
-def of_services(given: argparse.Namespace) -> None:
-    """Tell of them by what they do."""
-    n, lines = 20 if given.networks is None else given.networks, []
-    for name, swaps in (("another model, 1% of requests", False), ("swapped, 2%", True)):
-        runs = [
-            once(
-                given.results,
-                name,
-                given.first_seed + i,
-                lambda seed, swaps=swaps: service(seed, given.limit, swaps=swaps),
-            )
-            for i in range(n)
-        ]
-        ends = [run["status"] for run in runs]
-        certified = [run for run in runs if run["status"] == "recovered"]
-        say = sum("requests" in run["statement"] for run in certified)
-        row = (n, len(certified), say, ends.count("not_deterministic"), ends.count("error"))
-        lines.append([name, *map(str, row)])
-    columns = (
-        "service",
-        "seeds",
-        "certified",
-        "and say in how many requests",
-        "not deterministic",
-        "changed, while it was asked",
-    )
-    present("verdicts-services", _markdown(columns, lines, given), write=given.write, tables=None)
+def kind_of(run: Found) -> tuple[int, bool]:
+    """Hidden layers, and whether it computes in float32."""
+    return run["architecture"].count("-") - 1, run["float32"]
 
 
-def of_tables(given: argparse.Namespace) -> None:
+def network_line(name: str, runs: list[Found]) -> Line:
+    """How many are certified, or refused, and rightly."""
+    certified = [run for run in runs if run["status"] == "recovered"]
+    cut = [run for run in runs if run["status"] == "budget_exhausted"]
+    refused = [run for run in runs if run["status"] not in {"recovered", "budget_exhausted"}]
+    right = sum(run["wrong"] < ALLOWED / 10 for run in refused)
+    over = sum(run["wrong"] > run["allowed"] for run in certified)
+    return {
+        "networks": name,
+        "runs": f"{len(runs)}",
+        "certified": f"{len(certified)}",
+        "of these, said to differ somewhere": f"{sum(';' in r['headline'] for r in certified)}",
+        "ended by the seconds": f"{len(cut)}",
+        "refused, though under a tenth of 0.1% is wrong": f"{right}",
+        "certified, though more is wrong than stated": f"{over}",
+    }
+
+
+def service_line(row: Named, runs: list[Found]) -> Line:
+    """How a service's extractions end."""
+    ends = [run["status"] for run in runs]
+    certified = [run for run in runs if run["status"] == "recovered"]
+    return {
+        "service": row.name,
+        "seeds": f"{len(runs)}",
+        "certified": f"{len(certified)}",
+        "and say in how many requests": f"{sum('requests' in r['statement'] for r in certified)}",
+        "not deterministic": f"{ends.count('not_deterministic')}",
+        "changed, while it was asked": f"{ends.count('error')}",
+    }
+
+
+def table_lines(found: Mapping[Named, list[Found]]) -> Iterator[Line]:
     """Tell of them by what is served."""
-    n = 60 if given.networks is None else given.networks
-    for i in range(n):
-        once(
-            given.results,
-            "tables",
-            given.first_seed + i,
-            lambda seed: table_of(seed, given.limit),
-        )
-    runs = [run["found"] for run in _runs(given, "tables")]
-    lines = []
+    runs = [run for some in found.values() for run in some]
     for what in sorted({run["kind"].split(", ")[1] for run in runs}):
         some = [run for run in runs if run["kind"].endswith(f", {what}")]
         certified = [run for run in some if run["status"] == "recovered"]
-        wrong = sum(run["wrong"] > 0.0 for run in certified)
         named = sum("all with" in run["headline"] for run in some)
-        lines.append([what, *map(str, (len(some), len(certified), wrong, named))])
-    columns = (
-        "served beside a network",
-        "tables",
-        "certified",
-        "of these, wrong on a row of the table",
-        "refused, with the values at which it is wrong",
-    )
-    present("verdicts-tables", _markdown(columns, lines, given), write=given.write, tables=None)
+        yield {
+            "served beside a network": what,
+            "tables": f"{len(some)}",
+            "certified": f"{len(certified)}",
+            "of these, wrong on a row of the table": f"{sum(r['wrong'] > 0.0 for r in certified)}",
+            "refused, with the values at which it is wrong": f"{named}",
+        }
 
 
-def _runs(given: argparse.Namespace, row: str) -> list[Found]:
-    return [run for run in records(given.results) if run["row"] == row]
-
-
-def _markdown(columns: tuple[str, ...], lines: list[list[str]], given: argparse.Namespace) -> str:
-    rows = [list(columns), ["---"] * len(columns), *lines]
-    text = "\n".join(f"| {' | '.join(row)} |" for row in rows)
-    said = f"revelu {__version__}, NumPy {np.__version__}, seeds from {given.first_seed:,}"
-    return f"{text}\n\n{said}, at most {given.limit:g} seconds a run."
-
-
-TABLES = {"networks": of_small_networks, "services": of_services, "tables": of_tables}
-
-
-def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    options.add_argument("--table", action="append", choices=TABLES, help="all without")
-    options.add_argument("--networks", type=int, help="runs of a table; 0: earlier ones")
-    options.add_argument("--first-seed", type=int, default=FIRST_SEED)
-    options.add_argument("--limit", type=float, default=20.0, help="seconds of a run")
-    options.add_argument("--results", type=Path, default=Path("verdicts.jsonl"))
-    options.add_argument("--write", action="store_true", help="keep them on their page")
-    given = options.parse_args()
-    for name in given.table or TABLES:
-        TABLES[name](given)
-
+LIKE = {"first_seed": 61_000_000, "limit": 20.0}
+NETWORKS = [Named("small_networks", 200)]
+SERVICES = [Named(ANOTHER, 20), Named(SWAPPED, 20)]
+TABLES = (
+    Table("verdicts-networks", __doc__, NETWORKS, small_network, network_lines, **LIKE),
+    Table("verdicts-services", __doc__, SERVICES, service, by_row(service_line), **LIKE),
+    Table("verdicts-tables", __doc__, [Named("tables", 60)], table_of, table_lines, **LIKE),
+)
 
 if __name__ == "__main__":
-    main()
+    main(*TABLES)

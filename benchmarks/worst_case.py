@@ -1,37 +1,37 @@
 """The worst cases: clusters, bumps, duplicates, k over d, and networks trained to resist.
 
     python benchmarks/worst_case.py                       print the table (hours)
-    python benchmarks/worst_case.py --networks 5          with fewer networks a row
-    python benchmarks/worst_case.py --row "bumps 1e-3"    one row; may be given again
+    python benchmarks/worst_case.py --row "bumps 1e-3"    rows whose name has this
     python benchmarks/worst_case.py --write               and keep it on its page
-    python benchmarks/worst_case.py --plot worst_case.svg error against queries, and no table
+    python benchmarks/worst_case.py --networks 0 --plot worst_case.svg    error against queries
 
 L2 errors are relative to the function's own norm under N(0, I) and computed in closed form:
 no sample meets a strip of width 1e-6.  Beside each row are a student of the same width,
-trained by Adam on as many queries, and 2,000 random ReLU features by ridge regression.
+trained by Adam on as many queries, and 2,000 random ReLU features by ridge regression, of every
+tenth seed.
 """
 
-import argparse
-import json
-import platform
 import sys
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from page import keep
+from runner import Line, Table, by_row, main, timed
 
 import revelu
 from revelu.network import l2_distance, l2_norm
 
 HERE = Path(__file__).parent
 FIRST_SEED = 10_100_000
-N_NETWORKS = 20
+# Of so many networks one has rivals.
+WITH_RIVALS = 10
 N_FEATURES = 2_000
+METHOD = "near_duplicates"
 
-Draw = Callable[[int], revelu.Network]
+Draw = Callable[..., revelu.Network]
 
 
 @dataclass(frozen=True)
@@ -44,19 +44,20 @@ class Row:
     width: int
     queries: float
     exact_width: bool = False
+    networks: int = 20
 
 
 def generic(d: int, k: int) -> Draw:
-    return lambda seed: revelu.zoo.random_network([d, k, 1], seed=seed)
+    return partial(revelu.zoo.random_network, (d, k, 1))
 
 
 def clusters(angle: float) -> Draw:
-    return lambda seed: revelu.zoo.with_clusters([10, 50, 1], 10, angle, seed=seed)
+    return partial(revelu.zoo.with_clusters, (10, 50, 1), 10, angle)
 
 
 def bumps(width: float) -> Draw:
     """Eight neurons and eight bumps of three."""
-    return lambda seed: revelu.zoo.with_bumps([10, 32, 1], 8, width, seed=seed)
+    return partial(revelu.zoo.with_bumps, (10, 32, 1), 8, width)
 
 
 def duplicates(seed: int) -> revelu.Network:
@@ -99,31 +100,24 @@ def relative(network: revelu.Network | None, target: revelu.Network) -> float:
     return np.inf if network is None else l2_distance(network, target) / l2_norm(target)
 
 
-def one(row: Row, seed: int, method: str) -> dict[str, object]:
-    """Extract one network and hold it against the truth."""
-    target = row.draw(seed)
-    cpu = time.process_time()
-    recovery = revelu.extract(target, method=method, seed=seed)
-    cpu = time.process_time() - cpu
+def one(row: Row, seed: int, limit: float | None) -> dict[str, Any]:
+    """Extract one network, hold it against the truth, and at times its rivals."""
+    target = row.draw(seed=seed)
+    recovery, cpu = timed(revelu.extract, target, method=METHOD, seed=seed, max_seconds=limit)
     d, k, _ = target.architecture
     queries = recovery.ledger.n_recovery
-    return {
-        "seed": seed,
+    run = {
         "status": recovery.status.value,
-        "method": recovery.method,
         "error": relative(recovery.network, target),
         "width": recovery.network.architecture[1] if recovery.network else 0,
-        "asked": queries,
         "queries": queries / (k * (d + 2)),
-        "l2_bound": recovery.certificate.l2_bound if recovery.certificate else None,
         "cpu": cpu,
     }
+    return run | (rivals(target, queries, seed) if seed % WITH_RIVALS == 0 else {})
 
 
-def rivals(row: Row, run: dict[str, object]) -> dict[str, object]:
+def rivals(target: revelu.Network, n: int, seed: int) -> dict[str, float]:
     """Errors of a student and of random features, on as many queries as a run took."""
-    seed, n = int(str(run["seed"])), int(str(run["asked"]))
-    target = row.draw(seed)
     return {
         "student": relative(student(target, n, target.architecture[1], seed), target),
         "features": sampled(features(target, n, seed), target, seed),
@@ -193,66 +187,32 @@ def features(
     return lambda X: lifted(X) @ weights
 
 
-def summary(row: Row, runs: list[dict[str, object]]) -> dict[str, object]:
-    """The figures of one line."""
-
-    def column(name: str) -> np.ndarray:
-        return np.array([float(str(run[name])) for run in runs])
-
-    errors, widths = column("error"), column("width")
-    exact = float((widths == row.width).mean())
-    narrow = exact >= 0.95 if row.exact_width else bool((widths <= row.width).all())
-    figures: dict[str, object] = {
-        "network": row.name,
-        "networks": len(runs),
-        "error": float(np.median(errors)),
-        "largest error": float(errors.max()),
-        "within": float((errors <= row.error).mean()),
-        "width": float(np.median(widths)),
-        "widest": int(widths.max()),
-        "exact width": exact,
-        "queries": float(np.median(column("queries"))),
-        "most queries": float(column("queries").max()),
-        "certified": sum(run["status"] == "recovered" for run in runs),
-        "cpu": float(np.median(column("cpu"))),
-        "reached": bool((errors <= row.error).all() and narrow)
-        and bool(np.median(column("queries")) <= row.queries),
-    }
+def line(row: Row, runs: list[dict[str, Any]]) -> Line:
+    """One line of the table."""
+    errors, widths, queries, cpu = (
+        np.array([run[name] for run in runs]) for name in ("error", "width", "queries", "cpu")
+    )
     judged = [run for run in runs if "student" in run]
-    for name in ("student", "features"):
-        if judged:
-            figures[name] = float(np.median([float(str(run[name])) for run in judged]))
-    return figures
+    return {
+        "network": row.name,
+        "networks": f"{len(runs)}",
+        "L2 error, median / largest (bar)": f"{np.median(errors):.1e} / {errors.max():.1e} "
+        f"(≤ {row.error:.0e})",
+        "within the bar": f"{(errors <= row.error).mean():.0%}",
+        "width, median / most (bar)": f"{np.median(widths):.0f} / {widths.max()} "
+        f"({'exact' if row.exact_width else f'≤ {row.width}'})",
+        "queries / k(d+2), median / most (bar)": f"{np.median(queries):.2f} / {queries.max():.2f} "
+        f"(≤ {row.queries})",
+        "certified": f"{sum(run['status'] == 'recovered' for run in runs)}",
+        **{
+            name: f"{np.median([run[name] for run in judged]):.1e}" if judged else "-"
+            for name in ("student", "features")
+        },
+        "CPU s, median": f"{np.median(cpu):.1f}",
+    }
 
 
-_HEADS = (
-    "| network | networks | L2 error, median / largest (bar) | within the bar "
-    "| width, median / most (bar) | queries / k(d+2), median / most (bar) | certified "
-    "| student | features | CPU s, median |"
-)
-
-
-def table(figures: list[dict[str, object]]) -> str:
-    """Render the lines as Markdown."""
-    bars = {row.name: row for row in ROWS}
-    lines = [
-        _HEADS,
-        "|" + "---|" * 10,
-    ]
-    for f in figures:
-        bar = bars[str(f["network"])]
-        width = "exact" if bar.exact_width else f"≤ {bar.width}"
-        rivals = [f"{f[name]:.1e}" if name in f else "-" for name in ("student", "features")]
-        lines.append(
-            f"| {f['network']} | {f['networks']} | {f['error']:.1e} / {f['largest error']:.1e} "
-            f"(≤ {bar.error:.0e}) | {f['within']:.0%} | {f['width']:.0f} / {f['widest']} ({width}) "
-            f"| {f['queries']:.2f} / {f['most queries']:.2f} (≤ {bar.queries}) | {f['certified']} "
-            f"| {rivals[0]} | {rivals[1]} | {f['cpu']:.1f} |"
-        )
-    return "\n".join(lines)
-
-
-def plot(path: Path, seed: int) -> None:
+def plot(path: Path, _: Mapping[Row, list[dict[str, Any]]], seed: int = FIRST_SEED) -> None:
     """Error against queries on one network with clusters: this, a student, random features."""
     import matplotlib as mpl  # noqa: PLC0415 - optional
 
@@ -260,7 +220,7 @@ def plot(path: Path, seed: int) -> None:
     mpl.rcParams.update({"svg.hashsalt": "revelu", "svg.fonttype": "none"})
     import matplotlib.pyplot as plt  # noqa: PLC0415
 
-    target = clusters(1e-4)(seed)
+    target = clusters(1e-4)(seed=seed)
     curves: dict[str, list[tuple[int, float]]] = {"Adam": [], "2,000 random features": []}
     for n in (250, 500, 1_000, 2_000, 4_000, 8_000, 16_000):
         curves["Adam"].append((n, relative(student(target, n, 50, seed), target)))
@@ -280,11 +240,11 @@ def plot(path: Path, seed: int) -> None:
 
 def cut_short(target: revelu.Network, seed: int) -> list[tuple[int, float]]:
     """Queries and error of what budgets of all sizes leave, certified or not."""
-    whole = revelu.extract(target, method="near_duplicates", seed=seed).ledger.n_recovery
+    whole = revelu.extract(target, method=METHOD, seed=seed).ledger.n_recovery
     points = []
     for share in np.linspace(0.05, 1.0, 20):
         budget = int(share * whole) + 64  # those of the noise floor
-        found = revelu.extract(target, method="near_duplicates", seed=seed, budget=budget)
+        found = revelu.extract(target, method=METHOD, seed=seed, budget=budget)
         spent = found.ledger.n_recovery
         if found.network is not None and spent not in dict(points):
             points.append((spent, relative(found.network, target)))
@@ -292,47 +252,16 @@ def cut_short(target: revelu.Network, seed: int) -> list[tuple[int, float]]:
     return points
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--networks", type=int, default=N_NETWORKS, help="networks a row")
-    parser.add_argument("--rivals", type=int, default=2, help="of which so many have rivals")
-    parser.add_argument("--row", action="append", help="only this row; may be given again")
-    parser.add_argument("--method", default="near_duplicates")
-    parser.add_argument("--first-seed", type=int, default=FIRST_SEED)
-    parser.add_argument("--write", action="store_true", help="keep it on its page")
-    parser.add_argument("--plot", type=Path, help="where to draw error against queries")
-    options = parser.parse_args()
-    if options.plot:
-        plot(options.plot, options.first_seed)
-        return
-    rows = [row for row in ROWS if not options.row or row.name in options.row]
-    runs: dict[str, list[dict[str, object]]] = {row.name: [] for row in rows}
-
-    def keep_figures() -> str:
-        done = [row for row in rows if runs[row.name]]
-        judged = min(sum("student" in run for run in runs[row.name]) for row in done)
-        text = (
-            f"{table([summary(row, runs[row.name]) for row in done])}\n\n"
-            f"revelu {revelu.__version__}, method {options.method}, NumPy {np.__version__}, Python "
-            f"{platform.python_version()}, {platform.machine()}, seeds from "
-            f"{options.first_seed}; rivals of {judged} networks a row at least."
-        )
-        if options.write:
-            keep("worst_case", text)
-        return text
-
-    for row in rows:
-        for seed in range(options.first_seed, options.first_seed + options.networks):
-            runs[row.name].append(one(row, seed, options.method))
-            print(json.dumps({"network": row.name, **runs[row.name][-1]}), flush=True)
-        keep_figures()
-    for i in range(min(options.rivals, options.networks)):
-        for row in rows:
-            runs[row.name][i].update(rivals(row, runs[row.name][i]))
-            print(json.dumps({"network": row.name, **runs[row.name][i]}), flush=True)
-        keep_figures()
-    print(f"\n{keep_figures()}")
-
+TABLE = Table(
+    "worst_case",
+    __doc__,
+    ROWS,
+    one,
+    by_row(line),
+    first_seed=FIRST_SEED,
+    note=lambda _: f"Method {METHOD}.",
+    plot=plot,
+)
 
 if __name__ == "__main__":
-    main()
+    main(TABLE)

@@ -1,10 +1,10 @@
 """Runs of the benchmarks deep, trained and strangers, and how they are judged."""
 
+import json
 import os
 import sys
-import time
 import zipfile
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -47,28 +47,17 @@ class Row:
 
 
 @pytest.mark.slow
-def test_a_run_is_measured_in_a_process_of_its_own_and_kept(extraction, tmp_path):
-    options = extraction.parser("About.", "runs", 941).parse_args([])
-    options.results, options.limit = tmp_path / "runs.jsonl", 30.0
-    [[run]] = extraction.measure([Row()], options).values()
+def test_a_run_is_measured_in_a_process_of_its_own(extraction):
+    run = extraction.one(Row(), 941, 30.0)
     assert run.exact
     assert run.architecture[1:-1] == run.hidden == (4, 3)
     assert (run.right, run.data_right, run.labels, run.silent) == (1.0, 1.0, 1.0, False)
     assert run.cost == run.queries / TRUTH.n_parameters
     assert run.queries > 3000
-    before = options.results.read_text()
-    assert extraction.measure([Row()], options) == {Row(): [run]}
-    assert options.results.read_text() == before
-    lines = extraction.table([extraction.cells("6-4-3-2", [run])], options).splitlines()
-    assert len({line.count("|") for line in lines[:3]}) == 1
-
-
-@pytest.mark.parametrize(
-    ("call", "limit", "found"),
-    [((abs, -1), 60.0, 1), ((time.sleep, 60), 0.5, "stopped"), ((os._exit, 1), 60.0, "died")],
-)
-def test_processes_that_hang_or_die_are_told(extraction, call, limit, found):
-    assert extraction.in_process(*call, limit=limit) == found
+    assert extraction.recorded(**json.loads(json.dumps(asdict(run)))) == run
+    lines = list(extraction.lines_and_all(extraction.cells, {Row(): [run]}))
+    assert [line["network"] for line in lines] == ["6-4-3-2", "all"]
+    assert {line["exact"] for line in lines} == {"1"}
 
 
 def test_a_network_that_is_wrong_at_one_input_is_not_exact(extraction):

@@ -52,6 +52,6 @@ def test_what_is_looked_for_is_found(hostile_files, tmp_path, monkeypatch):
 @pytest.mark.slow
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_a_thousand_mutants_of_each_format_in_processes_of_their_own(hostile_files, suffix):
-    outcome = hostile_files.run(suffix, 1000)
+    outcome = hostile_files.run(suffix, 0, 1000)
     assert not outcome.faults
     assert outcome.refused + outcome.opened == 1000

@@ -42,16 +42,9 @@ def test_a_wrong_file_is_called_wrong(tmp_path):
 def test_the_table_counts_what_was_tried():
     recovered = targets.Found("recovered", "revelu extract x", 1e-9, 1e-8, 100, 1.0)
     named, missing = targets.Found("named", "revelu extract y"), targets.Found("not tried")
-    rows = list(
-        zip(targets.WAYS, (recovered, named, missing, targets.Found("wrong")), strict=False)
-    )
-    assert targets.table(rows).endswith("2 of 3 recovered or named.")
-
-
-def test_rows_that_were_tried_again_stand_beside_the_others():
-    one, other, third = targets.WAYS[:3]
-    before = targets.table([(one, targets.Found("wrong")), (third, targets.Found("named", "a"))])
-    again = targets.table([(one, targets.Found("named", "b")), (other, targets.Found("wrong"))])
-    found = targets.beside_others(again, before).splitlines()
-    assert [line.split(" | ")[2] for line in found[2:5]] == ["named", "wrong", "named"]
-    assert found[-1] == "2 of 3 recovered or named."
+    ends = (recovered, named, missing, targets.Found("wrong"))
+    rows = {targets.Row(way.name): [end] for way, end in zip(targets.WAYS, ends, strict=False)}
+    assert targets.note(rows) == "2 of 3 recovered or named."
+    shown = [targets.line(row, runs) for row, runs in rows.items()]
+    assert [line["outcome"] for line in shown] == ["recovered", "named", "not tried", "wrong"]
+    assert [line["queries"] for line in shown] == ["100", "", "", ""]

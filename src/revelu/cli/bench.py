@@ -119,7 +119,11 @@ def bench(
 
 
 def _source(name: str) -> str:
-    return (FOLDER / TABLES[name]).read_text(encoding="utf-8")
+    """Return what says which options there are: the script, and the runner if it has one."""
+    script = (FOLDER / TABLES[name]).read_text(encoding="utf-8")
+    if "\nfrom runner import " in script:
+        script += (FOLDER / "runner.py").read_text(encoding="utf-8")
+    return script
 
 
 def _heading() -> str:
