@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from revelu.certify.certificate import Standard
 from revelu.errors import (
     ChangedError,
     DependsOnBatchError,
@@ -216,7 +217,7 @@ class _Audit:
     again: float = 4.0
     tries: int = 3
     longer: float = 4.0
-    checks: int = 3000
+    checks: int = Standard.checks
     labels_each: int = 150
     labels_least: int = 5_000_000
 
