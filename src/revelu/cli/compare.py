@@ -74,7 +74,7 @@ def compare(
     ] = 1e-6,
     inputs: Annotated[
         Path | None,
-        optional("Compare what both answer to these rows, instead.", metavar="X.csv"),
+        optional("Rows to compare answers on, in place of weights.", metavar="X.csv"),
     ] = None,
     output: Annotated[
         Path | None,
