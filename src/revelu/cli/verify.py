@@ -14,7 +14,7 @@ from revelu.errors import FormatError, InputError
 from revelu.report.summary import rows_of
 
 if TYPE_CHECKING:
-    from revelu.certify.sound_bound import SoundBound
+    from revelu.certify.sound_statement import SoundBound
     from revelu.network import Network
     from revelu.recovery import Recovery
 
@@ -101,10 +101,11 @@ def _bound(
     seed: int,
     recovery: "Recovery",
 ) -> "SoundBound":
-    """Bound the largest difference in a box."""
+    """Bound the largest difference in a box, of answers where their last step was measured."""
     from revelu.certify.sound_bound import sound_bound
 
-    return sound_bound(truth, network, box, seed, contrast=recovery.link.contrast)
+    link = None if recovery.answers is None else recovery.link
+    return sound_bound(truth, network, box, seed, link=link)
 
 
 def _weights_of(target: str, box: tuple[float, float] | None) -> "Network":
