@@ -125,6 +125,25 @@ def test_labels_of_a_domain_are_verified_there():
     assert found.network == THREE
 
 
+def test_labels_beside_borders_may_be_the_rounding_of_float32():
+    layers = [(W.astype(np.float32), b.astype(np.float32)) for W, b in _layers_of(THREE)]
+    truth = revelu.Network(*map(list, zip(*layers, strict=True)))
+
+    def label(X):
+        (W, b), (A, c) = layers
+        return (np.maximum(X.astype(np.float32) @ W.T + b, 0) @ A.T + c).argmax(axis=1)
+
+    found = revelu.verify(truth, label, labels=True, seed=1, dim_in=8)
+    assert found.status is Status.RECOVERED
+    assert found.ledger.n_queries < 20_000
+    wrong = changed(truth, 1, 0, 1.001)
+    assert revelu.verify(wrong, label, labels=True, seed=1, dim_in=8).status is Status.UNVERIFIED
+
+
+def _layers_of(network):
+    return zip(network.weights, network.biases, strict=True)
+
+
 def test_labels_that_no_output_stands_for_are_refused():
     with pytest.raises(revelu.InputError, match="3 labels were seen"):
         revelu.verify(zoo.random_network([8, 4, 2], seed=0), THREE, labels=True, checks=100)

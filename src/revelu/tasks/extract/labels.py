@@ -20,6 +20,8 @@ from revelu.oracle.labels import are_labels, as_labels
 from revelu.oracle.numbers import Numbers
 from revelu.oracle.sentinels import Sentinels
 from revelu.recover.labels import FromLabels
+from revelu.recover.labels.borders import Pool
+from revelu.recover.labels.noise import noise_of_places
 from revelu.recover.labels.search import LabelSearch
 from revelu.recover.method import Candidate, Disagreement, Why
 from revelu.recovery import Certificate, Fidelity, Recovery, Status
@@ -259,6 +261,11 @@ def verify_labels(job: CertifyingJob, network: Network) -> Recovery:
             return replace(given, status=Status.NOT_DETERMINISTIC, evidence=(changed,))
         classes = _classes_of(job, oracle, network)
         certificate = _examined(job, oracle, network, classes, [], noise=0.0)
+        if certificate.fraction_within == 1.0 and certificate.structural_within < 1.0:
+            # Labels nearer to borders than a target rounds are its rounding's, not a network's.
+            noise = _rounding_of(oracle, job.rng)
+            if noise:
+                certificate = _examined(job, oracle, network, classes, [], noise)
     except LimitReachedError as error:
         return replace(given, status=Status.BUDGET_EXHAUSTED, evidence=(f"{error}",))
     status = _status_of(job, certificate)
@@ -270,6 +277,22 @@ def verify_labels(job: CertifyingJob, network: Network) -> Recovery:
         evidence=differs if status is Status.UNVERIFIED else (),
         classes=tuple(classes.tolist()),
     )
+
+
+def _rounding_of(oracle: Oracle, rng: np.random.Generator) -> float:
+    """How precisely labels tell borders, relative to an input's size; 0 where float64 does."""
+    how = FromLabels()
+
+    def ask(X: FloatArray) -> FloatArray:
+        return oracle(X)[:, 0]
+
+    with oracle.phase("verify"):
+        pool = Pool(ask, oracle.dim_in, rng)
+        pool.fill()
+        if len(pool.classes) == 1:
+            return 0.0
+        borders = pool.borders(how.n_starts, how.precision.rtol)
+        return noise_of_places(ask, borders, how.precision, how.rounding, rng)
 
 
 def _classes_of(job: CertifyingJob, oracle: Oracle, network: Network) -> FloatArray:
