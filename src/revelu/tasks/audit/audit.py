@@ -477,7 +477,9 @@ class _Audit:
                 not_tried=(reason,),
                 notes=(note,),
             )
-        ask = partial(self._asked.known.answers_of, copy)
+        ask: Ask = partial(self._asked.known.answers_of, copy)
+        if defence.leaves != "label":  # a model chooses a class before it rounds
+            ask = self._as_served(ask)
         certified = first.certified
         # Of a copy that is not certified the answers are others: the two make no one function.
         known = self.paid.or_else(ask) if certified else ask
@@ -500,6 +502,14 @@ class _Audit:
             not_tried=untried,
             notes=(note, *row.notes),
         )
+
+    def _as_served(self, ask: Ask) -> Ask:
+        """The answers of a copy as numbers of the kind that the served model answers.
+
+        Beside answers that were paid for, others with more digits are those of another function.
+        """
+        numbers = None if self.noise is None else self.noise.numbers
+        return ask if numbers is None else lambda X: numbers.nearest(np.asarray(ask(X)))
 
     def _limits(self, defence: Defence) -> Limits:
         """The first row may take half of what there is, the others share the rest.
