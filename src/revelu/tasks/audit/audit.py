@@ -238,6 +238,8 @@ class _Audit:
         # What attacks were allowed and took, by defence, and the row that is being judged.
         self.allowed: dict[str, Limits] = {}
         self.took: dict[str, float] = {}
+        # The same by the clock that is shared out, which others on the machine do not move.
+        self.needed: dict[str, float] = {}
         self.place = 0
         self.paid = PaidAnswers()
         self.inputs: FloatArray | None = None
@@ -449,6 +451,8 @@ class _Audit:
             return AuditRow(defence.name, "nothing", cut=True, broke_off=True, notes=(note,))
         seconds = time.monotonic() - on_clock
         self.took[defence.name] = max(seconds, self.took.get(defence.name, 0.0))
+        needed = self.clock() - began
+        self.needed[defence.name] = max(needed, self.needed.get(defence.name, 0.0))
         return replace(self._asked.row(defence, found), seconds=seconds)
 
     def _is_copy(self, found: Finding) -> bool:
