@@ -9,6 +9,9 @@ A printed line says what its figure counts: the attacks of the field recover a l
 (rows up to sign and scale), then the signs, then the last layer, and many figures are of one of
 these stages.  Ours are end to end: every query of every network, failed ones counted.  Rows that
 other tables have measured are quoted from results/, with the command that measures them again.
+
+A second table says for which stage ours asked: where a query comes from says it, by the module of
+the search, and the phase of the ledger.
 """
 
 import argparse
@@ -16,6 +19,7 @@ import json
 import re
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from itertools import pairwise
@@ -26,6 +30,7 @@ from page import RESULTS, once, present
 
 import revelu
 from revelu.oracle import Oracle
+from revelu.types import FloatArray
 
 FIRST_SEED = 71_000_000
 # Of computing, for each network that is measured here.
@@ -181,6 +186,30 @@ TARGETS = (
     ),
 )
 
+# Networks of which stages are counted, and how many of each.
+STAGED = (
+    *((784, 32, 1), (784, 128, 1), (10, 10, 10, 1), (10, 20, 20, 1), (80, 40, 20, 1)),
+    *((40, 20, 10, 10, 1), (784, 8, 8, 1)),
+)
+N_STAGED = 5
+
+# Stages by what asks, from the innermost on; what else a search asks is for signatures.
+SIGNS = ("revelu.recover.signs", "revelu.recover.deep.layer_rows")
+LAST = (
+    *("revelu.recover.deep.output_layer", "revelu.recover.deep.answers"),
+    *("revelu.recover.deep.climb", "revelu.recover.refine"),
+)
+STAGES = ("signatures", "signs", "last layer and fits", "noise", "repairs", "certificate")
+BY_PHASE = {"noise": "noise", "repair": "repairs", "verify": "certificate"}
+
+HEAD_OF_STAGES = (
+    "| target | widths told | networks | failed | "
+    + " | ".join(STAGES)
+    + " | all | printed, of all |\n"
+    + "|---" * 12
+    + "|"
+)
+
 HEAD = (
     "| target | by | widths told | what is counted | networks | failed | queries | seconds "
     "| outcome | again, or what could be run |\n" + "|---" * 10 + "|"
@@ -207,6 +236,63 @@ def one(widths: tuple[int, ...], seed: int, seconds: float) -> Run:
     is_alike = found.network is not None and found.network.architecture == widths
     error = revelu.align(found.network, truth).max_parameter_error if is_alike else np.inf
     return Run(found.status.value, found.ledger.n_queries, cpu, min(error, 1e300))
+
+
+class Staged:
+    """A target that counts for which stage it is asked."""
+
+    def __init__(self, truth: revelu.Network, seconds: float) -> None:
+        self.truth, self.counts = truth, Counter[str]()
+        self.oracle = Oracle(self._ask, truth.dim_in, max_seconds=seconds, clock=time.process_time)
+
+    def _ask(self, X: FloatArray) -> FloatArray:
+        self.counts[self._stage()] += len(X)
+        return self.truth(X)
+
+    def _stage(self) -> str:
+        phase = self.oracle.current_phase
+        if phase in BY_PHASE:
+            return BY_PHASE[phase]
+        frame = sys._getframe(2)  # noqa: SLF001 - what asks is on the stack alone
+        while frame.f_back is not None:
+            name = frame.f_globals.get("__name__", "")
+            if name.startswith((*SIGNS, *LAST)):
+                return "signs" if name.startswith(SIGNS) else "last layer and fits"
+            if name.startswith("revelu.recover."):
+                break
+            frame = frame.f_back
+        return "last layer and fits" if phase == "polish" else "signatures"
+
+
+def staged(widths: tuple[int, ...], seed: int, seconds: float) -> dict[str, object]:
+    """Extract one network, its widths not told, and count its queries by stage."""
+    target = Staged(revelu.zoo.random_network(list(widths), seed=seed), seconds)
+    found = revelu.extract(target.oracle, seed=seed)
+    counts = {stage: target.counts[stage] for stage in STAGES}
+    if sum(counts.values()) != found.ledger.n_queries:
+        raise ValueError(f"{widths}, seed {seed}: queries without a stage")
+    return {"status": found.status.value, **counts}
+
+
+def stages(widths: tuple[int, ...], runs: list[dict[str, object]]) -> str:
+    """Render a line of stages; medians of the networks that came back."""
+    done = [run for run in runs if run["status"] == "recovered"]
+    counts = np.array([[run[stage] for stage in STAGES] for run in done or runs], dtype=float)
+    name = "-".join(map(str, widths))
+    (told,) = [said for target in TARGETS if target.name == name for said in target.printed]
+    return _line(
+        name,
+        "no",
+        f"{len(runs)}",
+        f"{len(runs) - len(done)}",
+        *map(_power, np.median(counts, axis=0)),
+        _power(np.median(counts.sum(axis=1))),
+        f"{told.queries} ({told.counts})",
+    )
+
+
+def _power(n: float) -> str:
+    return f"2^{np.log2(n):.1f}" if n >= 1.0 else "0"
 
 
 def measured(target: Target, runs: list[Run]) -> str:
@@ -313,6 +399,21 @@ def main() -> None:
         else:
             text.append(quoted(target))
         text += printed(target)
+        print(text[-1], file=sys.stderr, flush=True)
+    text += ["", HEAD_OF_STAGES]
+    for widths in STAGED:
+        runs = [
+            once(
+                options.results,
+                f"stages of {'-'.join(map(str, widths))}",
+                seed,
+                lambda seed, widths=widths: staged(widths, seed, seconds),
+            )
+            for seed in range(
+                options.first_seed, options.first_seed + (1 if options.quick else N_STAGED)
+            )
+        ]
+        text.append(stages(widths, runs))
         print(text[-1], file=sys.stderr, flush=True)
     note = (
         "Queries are medians of the networks that came back, or of all where none did. *printed*: "

@@ -92,7 +92,8 @@ CAPTIONS = {
             "the same network or the nearest one that was measured. *Widths told* says whether "
             "an attack was given the architecture. *What is counted* is the stage that a figure "
             "is of: signatures are the rows of a layer up to sign and scale. *Failed* networks "
-            "are counted. The publications in full, and what the table shows, are on the page "
+            "are counted. The second table says for which stage ours asked, in powers of two. "
+            "The publications in full, and what the tables show, are on the page "
             "`benchmarks/pages/papers.md`."
         ),
         "revelu bench papers",

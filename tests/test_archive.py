@@ -61,3 +61,18 @@ def test_printed_figures_stand_beside_what_the_other_tables_have_today(monkeypat
         assert papers.quoted(target) in page, "run revelu bench papers --write"
     for target in papers.TARGETS:
         assert all(line in page for line in papers.printed(target))
+
+
+def test_every_query_belongs_to_a_stage(monkeypatch):
+    """A first layer wider than the input is walked, and its outputs are asked for by themselves."""
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    papers = module_of(ROOT / "benchmarks" / "papers.py")
+    one, two = (papers.staged(widths, 1, 30.0) for widths in ((6, 4, 1), (4, 6, 4, 1)))
+    assert one["status"] == two["status"] == "recovered"
+    assert one["signatures"] > 4
+    assert (one["signs"], one["last layer and fits"]) == (0, 0)
+    assert min(one["certificate"], two["certificate"]) > 3000
+    assert two["last layer and fits"] > 0
+    line = papers.stages((784, 32, 1), [one])
+    assert "2^19.2 ‡ (end to end)" in line
+    assert line.count("|") == papers.HEAD_OF_STAGES.splitlines()[0].count("|")

@@ -14,6 +14,7 @@ from revelu.certify.sound_bound import _Polytope, sound_bound
 from revelu.errors import InputError
 from revelu.network import Network
 from revelu.numerics.balls import Ball
+from revelu.numerics.links import Link
 
 BOX = (-1.0, 2.0)
 seeds = st.integers(0, 2**32 - 1)
@@ -163,6 +164,64 @@ def test_what_has_no_bound_is_refused():
         sound_bound(f, revelu.zoo.random_network([3, 4, 4, 1], seed=0), BOX)
     with pytest.raises(InputError, match="two finite numbers"):
         sound_bound(f, f, (1.0, 1.0))
+
+
+# --- what stands after the outputs
+
+
+@pytest.mark.parametrize("name", ["softmax", "log-softmax", "logit", "atanh", "softmax*100"])
+@given(seeds, st.floats(1e-3, 3.0))
+@settings(deadline=None, max_examples=15)
+def test_no_difference_of_answers_exceeds_its_bound(name, seed, size):
+    """Differences of any size: a head is flat at some inputs and steep at others."""
+    rng, link = np.random.default_rng(seed), Link.named(name)
+    f = revelu.zoo.random_network([3, 4, 3], seed=seed)
+    g = nearly(f, rng, size)
+    bound = sound_bound(f, g, BOX, link=link)
+    X = np.vstack([rng.uniform(*BOX, (4000, 3)), rng.choice(BOX, (64, 3))])
+    apart = np.abs(_answers(link, f(X)) - _answers(link, g(X)))
+    assert apart.max() <= bound.largest_answer * (1 + 1e-12) + 1e-300
+    assert bound.to_dict()["largest_answer"] == bound.largest_answer
+
+
+def _answers(link, Z):
+    """What a head answers, in its own words: none of these is how the package computes it."""
+    if link.contrast:
+        P = np.exp(Z - Z.max(axis=1, keepdims=True))
+        P /= P.sum(axis=1, keepdims=True)
+        return link.scale * (P if link.name == "softmax" else np.log(P))
+    return np.tanh(Z) if link.name == "atanh" else 1.0 / (1.0 + np.exp(-Z))
+
+
+def test_the_slope_of_a_head_is_met():
+    """Where both neurons are off the logits are near 0, where a sigmoid is steepest."""
+    f = Network([[[1.0]], [[1.0]]], [[0.0], [0.0]])
+    g = Network([[[1.0]], [[1.0]]], [[0.0], [1e-4]])
+    bound = sound_bound(f, g, (-1.0, -0.5), link=Link.named("logit"))
+    assert bound.largest_answer == pytest.approx(0.25e-4, rel=1e-9)
+    at = np.array([[-0.7]])
+    low, high = (_answers(Link.named("logit"), network(at))[0, 0] for network in (f, g))
+    met = abs(high - low)
+    assert met == pytest.approx(bound.largest_answer, rel=1e-4)
+
+
+def test_it_says_what_the_bound_is_of():
+    f = revelu.zoo.random_network([3, 4, 3], seed=0)
+    g = nearly(f, np.random.default_rng(0), 1e-3)
+    said = {
+        name: sound_bound(f, g, BOX, link=Link.named(name)) for name in ("none", "softmax", "log")
+    }
+    assert " do answers differ by" in said["none"].words
+    assert said["none"].largest_answer == said["none"].largest
+    assert " do logits less the last one differ by" in said["softmax"].words
+    assert (
+        f"probabilities, differ by {said['softmax'].largest_answer:.2g} at most"
+        in said["softmax"].words
+    )
+    assert said["log"].largest_answer is None
+    assert "exponentials, have no bound" in said["log"].words
+    unknown = sound_bound(f, g, BOX)
+    assert (unknown.largest_answer, unknown.of) == (None, "outputs before any last step")
 
 
 numbers = st.floats(-1e6, 1e6).map(lambda x: x if abs(x) > 1e-6 else 0.0)

@@ -87,6 +87,84 @@ def test_a_classifier_is_verified_by_its_probabilities():
     assert revelu.verify(changed(TRUTH, 1, 0, 1.1), softmax, checks=100).status is Status.UNVERIFIED
 
 
+# --- labels alone
+
+THREE = zoo.random_network([8, 6, 3], seed=1)
+
+
+def names(X):
+    return np.array(["cat", "dog", "owl"])[THREE(X).argmax(axis=1)]
+
+
+@pytest.mark.parametrize(
+    "target",
+    [THREE, lambda X: THREE(X).argmax(axis=1), lambda X: 4 + 2 * THREE(X).argmax(axis=1)],
+    ids=["answers", "places", "numbers"],
+)
+def test_labels_alone_are_verified(target):
+    found = revelu.verify(THREE, target, labels=True, seed=3, checks=500)
+    assert found.status is Status.RECOVERED
+    assert "another label" in found.certificate.statement
+    assert found.ledger.n_queries <= 2 * 128 + 2000 + 500 + 100 + 2
+    wrong = changed(THREE, 1, 0, 1.2)
+    assert revelu.verify(wrong, target, labels=True, checks=500).status is Status.UNVERIFIED
+
+
+def test_labels_leave_a_positive_factor_open():
+    (_, A), (b, c) = THREE.weights, THREE.biases
+    twice = revelu.Network([THREE.weights[0], 2.0 * A], [b, 2.0 * c])
+    assert revelu.verify(twice, THREE, labels=True, checks=300).status is Status.RECOVERED
+    assert revelu.verify(twice, THREE, checks=300).status is Status.UNVERIFIED
+
+
+def test_labels_of_a_domain_are_verified_there():
+    domain = revelu.Domain.gaussian(3.0, 2.0)
+    found = revelu.verify(THREE, THREE, labels=True, checks=300, domain=domain)
+    assert found.status is Status.RECOVERED
+    assert "inputs of N(3, 2²)" in found.certificate.statement
+    assert found.network == THREE
+
+
+def test_labels_beside_borders_may_be_the_rounding_of_float32():
+    layers = [(W.astype(np.float32), b.astype(np.float32)) for W, b in _layers_of(THREE)]
+    truth = revelu.Network(*map(list, zip(*layers, strict=True)))
+
+    def label(X):
+        (W, b), (A, c) = layers
+        return (np.maximum(X.astype(np.float32) @ W.T + b, 0) @ A.T + c).argmax(axis=1)
+
+    found = revelu.verify(truth, label, labels=True, seed=1, dim_in=8)
+    assert found.status is Status.RECOVERED
+    assert found.ledger.n_queries < 20_000
+    wrong = changed(truth, 1, 0, 1.001)
+    assert revelu.verify(wrong, label, labels=True, seed=1, dim_in=8).status is Status.UNVERIFIED
+
+
+def _layers_of(network):
+    return zip(network.weights, network.biases, strict=True)
+
+
+def test_labels_that_no_output_stands_for_are_refused():
+    with pytest.raises(revelu.InputError, match="3 labels were seen"):
+        revelu.verify(zoo.random_network([8, 4, 2], seed=0), THREE, labels=True, checks=100)
+    with pytest.raises(revelu.InputError, match="--classes"):
+        revelu.verify(THREE, names, labels=True, checks=100)
+    with pytest.raises(revelu.InputError, match="everywhere"):
+        revelu.verify(THREE, THREE, labels=True, box=(0.0, 1.0))
+    told = Oracle(names, 8, classes=["cat", "dog", "owl"])
+    assert revelu.verify(THREE, told, labels=True, checks=300).status is Status.RECOVERED
+
+
+def test_labels_that_change_are_said_so():
+    rng = np.random.default_rng(0)
+
+    def restless(X):
+        return np.where(rng.random(len(X)) < 0.05, 0, THREE(X).argmax(axis=1))
+
+    found = revelu.verify(THREE, restless, labels=True, checks=100)
+    assert found.status is Status.NOT_DETERMINISTIC
+
+
 @pytest.mark.parametrize(
     ("network", "word"),
     [

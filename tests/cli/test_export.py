@@ -11,8 +11,10 @@ from typer.testing import CliRunner
 
 import revelu
 from revelu.cli.app import app
+from revelu.cli.networks import save_network
 from revelu.errors import InputError
 from revelu.network.sums import difference_network
+from revelu.numerics.links import Link
 
 F = revelu.zoo.random_network([4, 6, 3, 2], seed=1)
 G = revelu.zoo.random_network([4, 5, 2], seed=2)
@@ -111,7 +113,23 @@ def test_logits_are_bounded_up_to_their_common_shift():
     from revelu.certify.sound_bound import sound_bound
 
     assert sound_bound(F, shifted, (-1.0, 1.0)).largest > 0.1
-    assert sound_bound(F, shifted, (-1.0, 1.0), contrast=True).largest < 1e-12
+    assert sound_bound(F, shifted, (-1.0, 1.0), link=Link.named("softmax")).largest < 1e-12
+
+
+@pytest.mark.usefixtures("files")
+def test_a_sound_bound_says_whether_it_is_of_logits_or_of_answers():
+    save_network(F, Link.named("softmax"))(Path("classes.onnx"))
+    nearly = revelu.Network([W * (1.0 + 1e-7) for W in F.weights], F.biases)
+    nearly.save("nearly.npz")
+    for target, of in (("classes.onnx", "logits less the last one"), ("f.npz", "answers")):
+        done = invoke("verify", "nearly.npz", target, "--sound", "--box", "-1", "1", "--json")
+        sound = json.loads(done.stdout)["sound"]
+        assert sound["of"] == of
+        shown = invoke("verify", "nearly.npz", target, "--sound", "--box", "-1", "1").stdout
+        assert f"do {of} differ by" in shown
+    assert sound["largest_answer"] == sound["largest"]
+    unasked = invoke("verify", "f.npz", "f.npz", "--sound", "--box", "-1", "1", "--budget", "9")
+    assert "outputs before any last step" in unasked.stdout
 
 
 @pytest.mark.usefixtures("files")

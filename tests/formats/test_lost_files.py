@@ -3,6 +3,7 @@
 import io
 import json
 import zipfile
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -51,6 +52,7 @@ def written(path, data):
     "name",
     [
         *("table.keras", "table.h5", "image.keras", "image.h5", "keras2.keras", "keras2.h5"),
+        *("activations.keras", "activations.h5", "packed.h5"),
         *("classifier-float32.tflite", "classifier-float16.tflite"),
         *("filters-float32.tflite", "filters-float16.tflite"),
     ],
@@ -211,3 +213,41 @@ def test_a_damaged_keras_model_says_how_it_is_asked(tmp_path):
     path = written(tmp_path / "m.h5", b"")
     with pytest.raises(InputError, match=r"not a readable Keras model.*keras.models.load_model"):
         revelu.open_oracle(path)
+
+
+def chunks_of(path):
+    """Where the largest chunk of a file stands, its bytes, and those of all that it holds."""
+    import pyfive
+
+    found = []
+    with pyfive.File(path) as file:
+        waiting = [file]
+        while waiting:
+            part = waiting.pop()
+            if hasattr(part, "keys"):
+                waiting += [part[name] for name in part]
+            elif part.chunks is not None:
+                for i in range(part.id.get_num_chunks()):
+                    info = part.id.get_chunk_info(i)
+                    n = int(np.prod(part.chunks)) * part.dtype.itemsize
+                    found.append((info.size, info.byte_offset, n))
+    return max(found)
+
+
+def test_a_chunk_unpacks_to_no_more_than_it_holds(tmp_path):
+    """Zeros in the place of a chunk's numbers, ten times as many and more, packed as well."""
+    pytest.importorskip("pyfive")
+    size, offset, n = chunks_of(KEPT / "packed.h5")
+    zeros = 100 * n
+    while len(bomb := zlib.compress(bytes(zeros), 9)) > size:
+        zeros //= 2
+    assert zeros > 10 * n
+    content = bytearray((KEPT / "packed.h5").read_bytes())
+    content[offset : offset + len(bomb)] = bomb
+    with pytest.raises(FormatError, match="unpacks to over"):
+        open_read(written(tmp_path / "m.h5", bytes(content)))
+
+
+def test_a_policy_says_that_normalisation_is_in_another_file(tmp_path):
+    target = open_read(written(tmp_path / "p.zip", policy(NETWORK, actions=True)))
+    assert any("VecNormalize" in note for note in target.notes)

@@ -204,3 +204,35 @@ def test_answers_too_coarse_for_lines_say_how_many_digits_would_do():
     recovery = revelu.extract(lambda X: on_grid(truth(X), two_more), dim_in=40, seed=0)
     assert recovery.status is Status.RECOVERED, recovery.evidence
     assert recovery.ledger.n_recovery < 6 * truth.n_parameters
+
+
+@pytest.mark.parametrize(
+    "grid",
+    [
+        *(Grid(10, places=4), Grid(10, digits=4), Grid(10, places=5, single=True)),
+        *(Grid(2, places=8), Grid(2, digits=11), Grid(10, step=0.05)),
+    ],
+    ids=str,
+)
+@given(seed=st.integers(0, 2**32 - 1), size=st.floats(1e-2, 1e3))
+@settings(deadline=None, max_examples=20)
+def test_the_nearest_number_of_a_grid_is_on_it_and_half_a_step_away_at_most(grid, seed, size):
+    Y = size * np.random.default_rng(seed).standard_normal((20, 3))
+    Y[0] = 0.0
+    found = grid.nearest(Y)
+    assert grid.holds(found).all()
+    # Next to a power of the base the step is that of the number above.
+    most = 0.5 * np.maximum(grid.spacing(Y), grid.spacing(found))
+    assert (
+        np.abs(found - Y)
+        <= most * (1.0 + 1e-9) + np.spacing(np.abs(Y)) + 1e-7 * grid.single * np.abs(Y)
+    ).all()
+    assert np.array_equal(grid.nearest(found), found)
+
+
+def test_numbers_are_rounded_as_a_target_writes_them():
+    Y = np.random.default_rng(0).standard_normal((50, 2))
+    assert np.array_equal(Numbers("float64").nearest(Y), Y)
+    assert np.array_equal(Numbers("float32").nearest(Y), Y.astype(np.float32))
+    rounded = read_numbers(np.round(Y, 3))
+    assert np.array_equal(rounded.nearest(Y), np.round(Y, 3))

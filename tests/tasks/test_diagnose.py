@@ -351,3 +351,56 @@ def test_progress_is_told():
     revelu.diagnose(CLOSE, progress=seen.append)
     assert seen[-1].n_queries > 64
     assert any("axis 1 of 2" in moment.message for moment in seen)
+
+
+def test_labels_alone_are_counted():
+    """The rarest of these classes, 0.9% of inputs, is none of the first 64 answers."""
+    network = revelu.zoo.random_network([6, 5, 3], seed=2)
+
+    def label(X):
+        return network(X).argmax(axis=1)
+
+    X = np.random.default_rng(1).standard_normal((100_000, 6))
+    shares = np.bincount(label(X), minlength=3) / len(X)
+    for found in (
+        revelu.diagnose(label, dim_in=6, labels=True),
+        revelu.diagnose(network.__call__, dim_in=6, labels=True),
+    ):
+        assert (found.kind.function, found.kind.extract_with) == ("steps", "--labels")
+        said = found.kind.evidence[0]
+        assert f"labels of {(shares > 0).sum()} classes" in said
+        assert found.ledger.n_queries == found.kind.n_queries == 2000
+        assert found.status is Status.PARTIAL
+    known = revelu.diagnose(network, labels=True)
+    assert (known.status, known.exact is not None) == (None, True)
+
+
+def test_labels_of_which_one_is_rare_are_taken_for_labels():
+    network = revelu.zoo.random_network([6, 5, 3], seed=2)
+    found = revelu.diagnose(lambda X: network(X).argmax(axis=1), dim_in=6)
+    assert found.kind.extract_with == "--labels"
+
+
+@pytest.mark.parametrize("domain", [None, revelu.Domain.box(0.0, 2.0)])
+def test_a_box_is_not_left(domain):
+    network, asked = revelu.zoo.random_network([6, 5, 2], seed=3), []
+
+    def kept(function):
+        def ask(X):
+            asked.append(X)
+            return function(X)
+
+        return ask
+
+    where = {"box": (0.0, 2.0)} if domain is None else {"domain": domain}
+    found = revelu.diagnose(kept(network), dim_in=6, **where)
+    assert found.kind.function == "piecewise linear"
+    assert found.status is Status.PARTIAL
+    assert "not inside a box" in found.evidence[0]
+    curved = revelu.diagnose(kept(lambda X: np.sin(3.0 * network(X))), dim_in=6, **where)
+    assert curved.kind.function == "smooth"
+    X = np.vstack(asked)
+    assert (X >= 0.0).all()
+    assert (X <= 2.0).all()
+    with pytest.raises(revelu.InputError, match="everywhere"):
+        revelu.diagnose(network, labels=True, **where)

@@ -14,6 +14,8 @@ from typer.testing import CliRunner
 import revelu
 from revelu import zoo
 from revelu.cli.app import app
+from revelu.cli.networks import save_network
+from revelu.numerics.links import Link
 
 X = np.random.default_rng(16_120_000).normal(size=(40, 3))
 TRUTH = zoo.random_network([3, 5, 2], seed=3)
@@ -129,7 +131,7 @@ def test_columns_are_found_by_their_names(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["-o", "d.csv"], "give the rows to ask for"),
+        (["-o", "d.csv"], "say which rows to ask for"),
         (["--inputs", "t.csv", "-o", "d.txt"], "ends in .csv"),
         (["--inputs", "t.csv", "-o", "t.csv"], "holds the inputs"),
         (["--inputs", "none.csv"], "no such file"),
@@ -144,3 +146,45 @@ def test_what_cannot_be_compared_is_refused(tmp_path, monkeypatch, arguments, sa
     done = invoke("compare", "a.npz", "a.npz", *arguments)
     assert (done.exit_code, done.stdout) == (2, "")
     assert said in done.stderr
+
+
+def test_answers_to_inputs_drawn_are_compared(tmp_path):
+    """In the box the neuron of which a weight was changed is off; elsewhere it is on."""
+    network = revelu.Network(
+        [np.array([[1.0, 0.0], [-1.0, 0.0]]), np.ones((2, 2))], [np.zeros(2), np.array([0.0, 1.0])]
+    )
+    changed = revelu.Network(
+        [network.weights[0], np.array([[1.0, 2.0], [1.0, 0.0]])], [*network.biases]
+    )
+    a, b = tmp_path / "a.npz", tmp_path / "b.npz"
+    network.save(a)
+    changed.save(b)
+    inside = invoke("compare", a, b, "--box", "0", "1", "--json")
+    answers = json.loads(inside.stdout)["answers"]
+    assert (inside.exit_code, answers["rows"], answers["max_abs_difference"]) == (0, 3000, 0.0)
+    assert "3,000 inputs uniform in the box given" in answers["statement"]
+    assert invoke("compare", a, b, "--std", "1").exit_code == 1
+    like = table(tmp_path / "t.csv", np.abs(X), ("a", "b", "c"))
+    drawn = invoke("compare", a, b, "--like", like, "--columns", "a,b", "--box", "0", "3")
+    assert drawn.exit_code == 0, drawn.output
+    refused = invoke("compare", a, b, "--inputs", like, "--box", "0", "1")
+    assert (refused.exit_code, len(refused.stderr.splitlines())) == (2, 1)
+
+
+def test_classes_alone_or_what_is_behind_a_head_is_compared(tmp_path):
+    (W, A), (b, c) = TRUTH.weights, TRUTH.biases
+    twice = revelu.Network([W, 2.0 * A], [b, 2.0 * c + 1.0])
+    one, two = tmp_path / "a.npz", tmp_path / "b.npz"
+    TRUTH.save(one)
+    twice.save(two)
+    assert invoke("compare", one, two, "--mean", "0").exit_code == 1
+    same = invoke("compare", one, two, "--labels")
+    assert same.exit_code == 0, same.output
+    assert "the classes of 3,000 are equal, 100.00%" in " ".join(same.stdout.split())
+    heads = [tmp_path / "a.onnx", tmp_path / "b.onnx"]
+    for path, network in zip(heads, (TRUTH, twice), strict=True):
+        save_network(network, Link.named("softmax"))(path)
+    behind = json.loads(invoke("compare", *heads, "--link", "softmax", "--json").stdout)
+    assert behind["answers"]["max_abs_difference"] > 1.0  # no two probabilities are so far apart
+    refused = invoke("compare", one, two, "--link", "logit")
+    assert (refused.exit_code, "logit cannot undo" in refused.stderr) == (2, True)

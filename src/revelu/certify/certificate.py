@@ -18,6 +18,8 @@ class Standard:
 
     Attributes
     ----------
+    checks : int
+        Fresh queries, where nobody says how many: none of them differs where under 0.1% do.
     rms_factor : float
         Where tolerances leave room for a wrong network, the errors of all checks together, root
         mean square, may not exceed the answers' own by this factor, in any output.
@@ -35,6 +37,7 @@ class Standard:
         is less than 3.0 / n.
     """
 
+    checks: int = 3000
     rms_factor: float = 2.5
     largest_share: float = 0.1
     above_noise: float = 1.5

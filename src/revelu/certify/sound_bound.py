@@ -15,79 +15,22 @@ The bound is of the functions that the weights are in exact arithmetic; a progra
 them in floating point adds its own rounding.
 """
 
-from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from scipy.optimize import linprog
 
 from revelu.certify.pairs import Pair, PairedLayer
+from revelu.certify.sound_statement import SoundBound
 from revelu.errors import InputError
 from revelu.network import Network
 from revelu.numerics.balls import TINY, Ball, product_error
+from revelu.numerics.links import Link
 from revelu.types import FloatArray
 
 # Coefficients of some of the variables, by the index of their part.
 Blocks: TypeAlias = dict[int, Ball]
 Ends: TypeAlias = tuple[FloatArray, FloatArray]
-
-
-@dataclass(frozen=True)
-class SoundBound:
-    """What two networks differ by in a box.
-
-    Attributes
-    ----------
-    box : (lo, hi)
-        Of every input.
-    bounds : ndarray, shape (k,)
-        No output differs by more anywhere in the box, in units of the outputs.
-    found : ndarray, shape (k,)
-        The largest difference of each output that a search met: it is at least that.
-    where : ndarray, shape (d,)
-        An input at which the largest of these is.
-    n_matched, n_neurons : int
-        Hidden neurons of the first network that have a partner, and all of it.
-    """
-
-    box: tuple[float, float]
-    bounds: FloatArray
-    found: FloatArray
-    where: FloatArray
-    n_matched: int
-    n_neurons: int
-
-    @property
-    def largest(self) -> float:
-        """The bound of all outputs."""
-        return float(self.bounds.max(initial=0.0))
-
-    @property
-    def largest_found(self) -> float:
-        """The largest difference met."""
-        return float(self.found.max(initial=0.0))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the figures as JSON has them."""
-        return {
-            "box": list(self.box),
-            "largest": self.largest,
-            "largest_found": self.largest_found,
-            "bounds": self.bounds.tolist(),
-            "found": self.found.tolist(),
-            "where": self.where.tolist(),
-            "matched": self.n_matched,
-            "neurons": self.n_neurons,
-        }
-
-    @property
-    def words(self) -> str:
-        """What it says, in a sentence."""
-        lo, hi = self.box
-        return (
-            f"nowhere in the box [{lo:g}, {hi:g}] do outputs differ by more than "
-            f"{self.largest:.2g}, in exact arithmetic; a search met {self.largest_found:.2g}"
-        )
 
 
 def sound_bound(
@@ -97,7 +40,7 @@ def sound_bound(
     seed: int = 0,
     starts: int = 20,
     *,
-    contrast: bool = False,
+    link: Link | None = None,
 ) -> SoundBound:
     """Bound the largest difference of two networks in a box.
 
@@ -112,8 +55,9 @@ def sound_bound(
         Decides where the search begins; the bound does not depend on it.
     starts : int
         Random places where the search begins, besides those that the linear programs propose.
-    contrast : bool
-        Compare outputs less the last one, as logits are that are known up to a common shift.
+    link : Link, optional
+        What undoes the target's last step, where that is known.  Of a contrast outputs less the
+        last one are compared, as logits are that are known up to a common shift.
 
     Raises
     ------
@@ -132,7 +76,7 @@ def sound_bound(
     if not -np.inf < lo < hi < np.inf:
         raise InputError(f"a box is two finite numbers, the smaller first: got {box!r}")
     pair = Pair.of(first, second)
-    pair = pair.contrasted() if contrast else pair
+    pair = pair.contrasted() if link is not None and link.contrast else pair
     dim, n_outputs = first.dim_in, len(pair.layers[-1].D.mid)
     polytope = _Polytope(pair, Ball.between(np.full(dim, lo), np.full(dim, hi)))
     sides = [polytope.maximum(sign, o) for o in range(n_outputs) for sign in (1.0, -1.0)]
@@ -144,7 +88,7 @@ def sound_bound(
     found, where = _search(pair, begin, lo, hi)
     widths = first.to_dense().architecture[1:-1]
     bounds = np.maximum(values.max(axis=1, initial=0.0), 0.0)
-    return SoundBound((lo, hi), bounds, found, where, pair.n_matched, sum(widths))
+    return SoundBound((lo, hi), bounds, found, where, pair.n_matched, sum(widths), link)
 
 
 class _Passed(NamedTuple):

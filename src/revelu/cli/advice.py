@@ -77,17 +77,25 @@ def _for_budget(
         )
     if recovery.method == "labels":
         return (
-            "from labels recovery takes some 60 to 700 queries a parameter, up to 1,800 with many "
-            f"neurons on few inputs; on top come, for a certificate, {room} at least"
+            f"from labels recovery takes some {_cost('labels')} queries a parameter, the more the "
+            f"fewer the inputs; on top come, for a certificate, {room} at least"
         )
     least = n_noise + room
     text = f"no target takes less than --budget {least}: " if budget < least else ""
     text += (
-        "recovery takes about one query a parameter, three where answers lack digits, fewer "
-        "with several outputs, and 5 to 100 with several hidden layers; on top come "
+        f"recovery takes {_cost('one_hidden')} query a parameter, {_cost('fit')} where answers "
+        f"lack digits, fewer with several outputs, and {_cost('deep').partition(';')[0]} with "
+        "several hidden layers; on top come "
         f"{n_noise} for the noise floor and, for a certificate, {room} at least"
     )
     if recovery.network is not None:
         size = recovery.network.dim_in + recovery.network.dim_out + 1
         text += f"; each hidden neuron of this target has {size:,} parameters"
     return text
+
+
+def _cost(method: str) -> str:
+    """What a method takes, as `revelu methods` prints it."""
+    from revelu.recover.table import METHODS
+
+    return next(known.cost for known in METHODS if known.name == method)

@@ -75,8 +75,8 @@ def audit(
     fail_on: Annotated[
         list[str] | None,
         optional(
-            "End with exit code 5 where the answers as they are give away as much, or, for worse, "
-            "where a row is worse than in the baseline; may be given again.",
+            "End with exit code 5 if the answers as they are give away this or more; with worse, "
+            "if any row is worse than in --baseline. May be given again.",
             metavar="|".join(FAILURES),
         ),
     ] = None,
@@ -93,9 +93,9 @@ def audit(
     Example:
       revelu audit model.onnx --inputs X.csv --price 1.5 --report audit.html
 
-    Without --max-seconds an audit ends after some eight minutes, of a small network after
-    one: the rows share the time, and say where they were cut.  Of a served model only the
-    answers as they are are attacked; other rows are extrapolated.
+    Without --max-seconds an audit computes for eight minutes at most, for a network of one
+    hidden layer of up to 100 neurons one minute.  The rows share that time, and say where
+    they were cut.  A served model is attacked as it is; the other rows are extrapolated.
 
     Exit codes:
       0  finished

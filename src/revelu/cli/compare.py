@@ -1,13 +1,25 @@
 """``revelu compare``: the parameters of two files, aligned; or their answers, side by side."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from revelu.cli.command import Reading, command
+from revelu.cli.domains import domain_of
 from revelu.cli.exit_codes import ExitCode
-from revelu.cli.options import optional
+from revelu.cli.options import (
+    Box,
+    Columns,
+    KeepDiscrete,
+    Labels,
+    Like,
+    LinkName,
+    Mean,
+    Std,
+    optional,
+)
 from revelu.errors import FormatError, InputError
 from revelu.report.sections import facts
 from revelu.shown import SCHEMA
@@ -15,6 +27,27 @@ from revelu.shown import SCHEMA
 if TYPE_CHECKING:
     from revelu.tasks.compare import Comparison
     from revelu.tasks.side_by_side import SideBySide
+
+
+@dataclass
+class Comparing(Reading):
+    """Options of the comparison: where and how both are asked, if they are."""
+
+    link: LinkName = "auto"
+    like: Like = None
+    columns: Columns = None
+    mean: Mean = None
+    std: Std = None
+    keep_discrete: KeepDiscrete = False
+    box: Box = None
+    labels: Labels = False
+
+    @property
+    def is_of_answers(self) -> bool:
+        """Whether they say how answers are compared, and not weights."""
+        where = (self.like, self.columns, self.mean, self.std, self.box)
+        named = any(given is not None for given in where)
+        return named or self.keep_discrete or self.labels or self.link != "auto"
 
 
 @command
@@ -41,7 +74,7 @@ def compare(
     ] = 1e-6,
     inputs: Annotated[
         Path | None,
-        optional("Compare what both answer to these rows, instead.", metavar="X.csv"),
+        optional("Rows to compare answers on, in place of weights.", metavar="X.csv"),
     ] = None,
     output: Annotated[
         Path | None,
@@ -53,11 +86,13 @@ def compare(
         ),
     ] = None,
     *,
-    reading: Reading,
+    reading: Comparing,
 ) -> ExitCode:
     """Compare the weights of A and B up to permutation, scales and free signs.
 
-    With --inputs, compare what A and B answer to the rows of a table.
+    With --inputs, compare what A and B answer to the rows of a table.  With --like, --mean,
+    --std, --box, --labels or --link, compare what they answer to 3,000 inputs drawn as these
+    say.  With --link auto, answers are compared as they are.
 
     Example:
       revelu compare found.onnx model.onnx --tolerance 1e-4
@@ -73,12 +108,12 @@ def compare(
     from revelu.tasks.compare import compare as align
 
     kept: dict[Any, str] = dict.fromkeys((first, second), "is compared")
-    kept[inputs] = "holds the inputs"
+    kept |= {inputs: "holds the inputs", reading.like: "holds the data"}
     reading.reserve([output], kept, check=check_csv)
-    if inputs is not None:
+    if inputs is not None or reading.is_of_answers:
         return _of_answers(reading, first, second, inputs, tolerance, output)
     if output is not None:
-        raise InputError("-o writes answers: give the rows to ask for, --inputs X.csv")
+        raise InputError("-o writes answers: say which rows to ask for, --inputs X.csv or --box")
     found = align(first, second, tolerance)
     reading.picture(found.first)
     account = _document(first, second, found)
@@ -95,13 +130,30 @@ def check_csv(path: Path) -> None:
 
 
 def _of_answers(
-    reading: Reading, first: str, second: str, inputs: Path, tolerance: float, output: Path | None
+    reading: Comparing,
+    first: str,
+    second: str,
+    inputs: Path | None,
+    tolerance: float,
+    output: Path | None,
 ) -> ExitCode:
     """Compare what two models answer, and write it."""
     from revelu.tasks.side_by_side import side_by_side
 
+    domain = domain_of(reading, reading.box)
+    if inputs is not None and (domain is not None or reading.box is not None):
+        raise InputError("--inputs has the rows that are asked: leave out what says where")
     with reading.timed():
-        found = side_by_side(first, second, inputs, tolerance)
+        found = side_by_side(
+            first,
+            second,
+            inputs,
+            tolerance,
+            domain=domain,
+            box=None if domain is not None else reading.box,
+            link=reading.link,
+            labels=reading.labels,
+        )
     reading.write([output], found.save)
     account = _document_of_answers(first, second, found) | {"outputs": reading.written}
     account["warnings"] = list(reading.unwritten)

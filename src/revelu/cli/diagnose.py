@@ -6,7 +6,7 @@ from typing import Annotated
 from revelu.cli.command import Asking, command
 from revelu.cli.exit_codes import ExitCode, of_status
 from revelu.cli.networks import save_network
-from revelu.cli.options import optional
+from revelu.cli.options import Box, Labels, optional
 from revelu.errors import InputError
 from revelu.report.summary import parts_of
 
@@ -32,6 +32,8 @@ def diagnose(
             metavar="FILE",
         ),
     ] = None,
+    box: Box = None,
+    labels: Labels = False,
     *,
     asking: Asking,
 ) -> ExitCode:
@@ -54,8 +56,10 @@ def diagnose(
     if output and perturb is None:
         raise InputError("there is nothing to write without --perturb")
     outputs = asking.reserve(output or [], check=check_writable)
-    with asking.opened() as oracle:
-        found = examine(oracle, perturb=perturb, seed=asking.seed, progress=asking.line)
+    with asking.opened(box) as oracle:
+        found = examine(
+            oracle, perturb=perturb, seed=asking.seed, labels=labels, progress=asking.line
+        )
         found = asking.with_pictures(oracle, found, found.network)
     if found.perturbed is not None:
         asking.write(outputs, save_network(found.perturbed.network, found.link))

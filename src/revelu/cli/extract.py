@@ -49,14 +49,17 @@ def extract(
     widths: Annotated[
         str | None,
         optional(
-            "Widths of the target where they are known: inputs, hidden layers, outputs; what is "
-            "found otherwise is said.",
+            "Widths of the target, if they are known: inputs, hidden layers, outputs. A warning "
+            "says where the network found has others.",
             metavar="784,8,8,1",
         ),
     ] = None,
     elsewhere: Annotated[
         bool,
-        flag("Search far from N(0, I) where the target is affine there.", "--elsewhere"),
+        flag(
+            "If the target does not bend near N(0, I), look for where it does, and search there.",
+            "--elsewhere",
+        ),
     ] = False,
     like_input: Annotated[
         bool,
@@ -70,11 +73,14 @@ def extract(
     checks: Annotated[int, typer.Option(help="Number of fresh queries of the certificate.")] = 3000,
     keep_scaler: Annotated[
         bool,
-        flag("Of a file that is read, keep the scaler as nodes: .onnx only.", "--keep-scaler"),
+        flag(
+            "For a file that is read: write its scaler as nodes of its own, to .onnx only.",
+            "--keep-scaler",
+        ),
     ] = False,
     against: Annotated[
         str | None,
-        optional("Of a file that is read: the target to certify it against.", metavar="TARGET"),
+        optional("For a file that is read: the target to certify it against.", metavar="TARGET"),
     ] = None,
     *,
     asking: Asking,

@@ -9,12 +9,14 @@ import typer
 from revelu.cli.advice import advice_on_verifying
 from revelu.cli.command import Asking, command
 from revelu.cli.exit_codes import ExitCode, of_status
-from revelu.cli.options import Box, flag, optional
+from revelu.cli.options import Box, Labels, flag, optional
 from revelu.errors import FormatError, InputError
 from revelu.report.summary import rows_of
 
 if TYPE_CHECKING:
+    from revelu.certify.sound_statement import SoundBound
     from revelu.network import Network
+    from revelu.recovery import Recovery
 
 
 @command
@@ -42,6 +44,7 @@ def verify(
             "--sound",
         ),
     ] = False,
+    labels: Labels = False,
     checks: Annotated[int, typer.Option(help="Number of fresh queries of the certificate.")] = 3000,
     *,
     asking: Asking,
@@ -75,6 +78,7 @@ def verify(
             seed=asking.seed,
             checks=checks,
             inputs=given,
+            labels=labels,
             progress=asking.line,
         )
         recovery = asking.with_pictures(oracle, recovery, network)
@@ -83,13 +87,25 @@ def verify(
     recovery = replace(recovery, evidence=(*recovery.evidence, *more))
     own, rows = recovery.fields() | {"sound": None}, rows_of(recovery)
     if truth is not None and box is not None:
-        from revelu.certify.sound_bound import sound_bound
-
-        found = sound_bound(truth, network, box, asking.seed, contrast=recovery.link.contrast)
+        found = _bound(truth, network, box, asking.seed, recovery)
         own, rows = own | {"sound": found.to_dict()}, [*rows, ("sound bound", found.words)]
     account = asking.account(asking.target, recovery, own)
     asking.show({**account, "recovered": recovered}, rows)
     return of_status(recovery.status)
+
+
+def _bound(
+    truth: "Network",
+    network: "Network",
+    box: tuple[float, float],
+    seed: int,
+    recovery: "Recovery",
+) -> "SoundBound":
+    """Bound the largest difference in a box, of answers where their last step was measured."""
+    from revelu.certify.sound_bound import sound_bound
+
+    link = None if recovery.answers is None else recovery.link
+    return sound_bound(truth, network, box, seed, link=link)
 
 
 def _weights_of(target: str, box: tuple[float, float] | None) -> "Network":

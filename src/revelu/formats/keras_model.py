@@ -18,6 +18,7 @@ from revelu.errors import FormatError
 from revelu.extras import import_extra
 from revelu.formats.arrays import MAX_BYTES, check_is_file, naming_damage
 from revelu.formats.channels_last import ORDER, ChannelsLast
+from revelu.formats.hdf5_variables import Variables, text
 from revelu.formats.onnx_frame import Frame
 from revelu.formats.open_model import LayerChain, OpenModel
 from revelu.types import FloatArray
@@ -69,7 +70,7 @@ def _of_archive(path: Path, pyfive: Any) -> tuple[Mapping[str, Any], list[Layer]
         config = json.loads(archive.read(parts[0]))
         content = archive.read(_KEPT)
     with pyfive.File(io.BytesIO(content)) as file:
-        variables = _Variables(path, most)
+        variables = Variables(path, most, len(content))
         held = variables.by_layer(file, _places(config))
         chain = _in_order(path, config)
         return config, [(kind, said, held.get(f"{said.get('name')}", [])) for kind, said in chain]
@@ -92,8 +93,9 @@ def _of_hdf5(path: Path, pyfive: Any) -> tuple[Mapping[str, Any], list[Layer]]:
         written = file.attrs.get("model_config")
         if written is None:
             raise FormatError(f"{path}: holds weights without the layers that they are of")
-        config = json.loads(_text(written))
-        variables = _Variables(path, max(2**27, 4 * path.stat().st_size))
+        config = json.loads(text(written))
+        size = path.stat().st_size
+        variables = Variables(path, max(2**27, 4 * size), size)
         weights = file["model_weights"]
         found: list[Layer] = []
         for kind, said in _in_order(path, config):
@@ -101,65 +103,10 @@ def _of_hdf5(path: Path, pyfive: Any) -> tuple[Mapping[str, Any], list[Layer]]:
             held = []
             if name in weights:
                 group = weights[name]
-                listed = [_text(one) for one in group.attrs.get("weight_names", ())]
+                listed = [text(one) for one in group.attrs.get("weight_names", ())]
                 held = [variables.read(group[one]) for one in listed]
             found.append((kind, said, held))
         return config, found
-
-
-class _Variables:
-    """Reads arrays, which may be no larger in all than a file of its size.
-
-    Parameters
-    ----------
-    path : pathlib.Path
-    most : int
-        Bytes.
-    most_groups : int
-        That are looked at: of a damaged file one may hold itself.
-    """
-
-    def __init__(self, path: Path, most: int, most_groups: int = 10_000) -> None:
-        self.path, self.most, self.most_groups = path, most, most_groups
-
-    def read(self, dataset: Any) -> np.ndarray:
-        """Read one."""
-        kind = np.dtype(dataset.dtype)
-        if kind.kind not in "fiu":
-            raise FormatError(f"{self.path}: a variable of {kind}")
-        self.most -= prod(int(n) for n in dataset.shape) * kind.itemsize
-        if self.most < 0:
-            raise FormatError(f"{self.path}: variables of more bytes than a file of its size has")
-        return np.asarray(dataset[()])
-
-    def by_layer(self, file: Any, places: Mapping[str, str]) -> dict[str, list[np.ndarray]]:
-        """Read all variables, by the names of their layers.
-
-        Parameters
-        ----------
-        places : mapping of str to str
-            Names of layers by what their groups are called, where no group says the name.
-        """
-        found: dict[str, list[np.ndarray]] = {}
-        waiting = [("", file)]
-        while waiting:
-            called, group = waiting.pop()
-            self.most_groups -= 1
-            if self.most_groups < 0:
-                raise FormatError(f"{self.path}: too many groups")
-            for name in list(group):
-                inner = group[name]
-                if not hasattr(inner, "keys"):
-                    continue
-                if name != "vars":
-                    waiting.append((name, inner))
-                    continue
-                said = inner.attrs.get("name")
-                layer = places.get(called, "") if said is None else _text(said)
-                numbered = sorted((n for n in inner if n.isdecimal()), key=int)
-                if numbered:
-                    found[layer] = [self.read(inner[n]) for n in numbered]
-        return found
 
 
 def _in_order(path: Path, config: Any) -> list[tuple[str, Mapping[str, Any]]]:
@@ -363,10 +310,6 @@ class _KerasReader:
         size = _pair(said, "pool_size", (2, 2))
         strides = _pair(said, "strides", size)
         self.put.pooling(kind, size, strides, same=said.get("padding") == "same")
-
-
-def _text(found: Any) -> str:
-    return found.decode("utf-8") if isinstance(found, bytes) else f"{found}"
 
 
 def _shape_said(said: Mapping[str, Any]) -> tuple[Any, ...] | None:

@@ -34,6 +34,10 @@ _ACTORS = (
 _VALUES = "its answers are values of the actions, of which the largest is taken"
 _SCALED = "actions are between -1 and 1, as the network gives them, not in units of the environment"
 _MEANS = "its answers are the means of the actions"
+_NORMALISED = (
+    "it reads observations as the policy did: if that was trained behind VecNormalize, normalised "
+    "ones, whose mean and deviation are in another file and not in this archive"
+)
 
 
 def read(path: Path, activation: str | None = None) -> OpenModel:  # noqa: ARG001 - it says its own
@@ -101,7 +105,7 @@ def _model(path: Path, named: Mapping[str, np.ndarray], said: Mapping[str, Any])
         chain.end(),
         head="softmax" if chooses else head or "none",
         classes=tuple(range(k)) if is_choice and k > 1 else (),
-        notes=tuple(notes),
+        notes=(*notes, _NORMALISED),
     )
 
 

@@ -38,6 +38,9 @@ class Elementwise:
         The operators of ONNX that compute the head.
     contrast : bool
         Whether only differences to the last output are known.
+    steepest : float
+        The most that an answer over the scale changes, over what the network's output does; of a
+        contrast, over the range of what all outputs do.
     """
 
     inverse: Callable[[FloatArray], FloatArray]
@@ -49,6 +52,7 @@ class Elementwise:
     behind: str
     steps: tuple[str, ...] = ()
     contrast: bool = False
+    steepest: float = np.inf
 
 
 def _one(Y: FloatArray) -> FloatArray:
@@ -60,7 +64,7 @@ def _same(Y: FloatArray) -> FloatArray:
 
 
 FORMS: dict[str, Elementwise] = {
-    "none": Elementwise(_same, _one, _same, -np.inf, np.inf, "numbers", "numbers"),
+    "none": Elementwise(_same, _one, _same, -np.inf, np.inf, "numbers", "numbers", steepest=1.0),
     "softmax": Elementwise(
         np.log,
         lambda Y: 1.0 / Y,
@@ -71,6 +75,8 @@ FORMS: dict[str, Elementwise] = {
         "logits",
         ("Softmax",),
         contrast=True,
+        # An answer p changes by p (1 - p) times what its output does beside the mean of others.
+        steepest=0.25,
     ),
     "log-softmax": Elementwise(
         _same,
@@ -82,6 +88,7 @@ FORMS: dict[str, Elementwise] = {
         "logits",
         ("LogSoftmax",),
         contrast=True,
+        steepest=1.0,
     ),
     "logit": Elementwise(
         logit,
@@ -92,6 +99,7 @@ FORMS: dict[str, Elementwise] = {
         "a sigmoid's",
         "logits",
         ("Sigmoid",),
+        steepest=0.25,
     ),
     "log": Elementwise(
         np.log, lambda Y: 1.0 / Y, np.exp, 0.0, np.inf, "exponentials", "logarithms", ("Exp",)
@@ -115,6 +123,7 @@ FORMS: dict[str, Elementwise] = {
         "a tanh's",
         "their atanh",
         ("Tanh",),
+        steepest=1.0,
     ),
 }
 """The links that are known, from the simplest on."""

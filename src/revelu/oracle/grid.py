@@ -77,6 +77,19 @@ class Grid:
         values, places = np.unique(Y, return_inverse=True)
         return np.asarray(_are_decimals(values, form)[places].reshape(Y.shape))
 
+    def nearest(self, Y: FloatArray) -> FloatArray:
+        """Return the numbers of the grid that are nearest to ``Y``, same shape."""
+        if self.base == 10 and not self.step:
+            form = f".{self.places}f" if self.digits is None else f".{self.digits}g"
+            values, at = np.unique(Y, return_inverse=True)
+            # Decimal text rounds once each way, and gives -0.0 no sign that tells it from 0.0.
+            found = np.array([float(f"{y:{form}}") + 0.0 for y in values.tolist()])
+            found = found[at].reshape(np.shape(Y))
+        else:
+            spacing = self._own_spacing(Y)
+            found = np.rint(Y / np.where(spacing > 0, spacing, 1.0)) * spacing
+        return nearest_float32(found) if self.single else np.asarray(found)
+
     def at_fixed_places(self, Y: FloatArray, most: int = 15) -> "Grid":
         """The grid of the fewest fixed places that holds numbers of this one, which few may be of.
 

@@ -54,6 +54,11 @@ class ClassNames:
         return self._n > 0
 
     @property
+    def are_given(self) -> bool:
+        """Whether their order was told, and is not that in which they are answered."""
+        return self._n_given > 0
+
+    @property
     def n_seen(self) -> int:
         """How many different ones were answered, or are known before."""
         return len(self._places)

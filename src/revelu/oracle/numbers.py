@@ -64,6 +64,12 @@ class Numbers:
             return np.asarray(_are_float32(Y).all(axis=1))
         return np.ones(len(Y), dtype=bool)
 
+    def nearest(self, Y: FloatArray) -> FloatArray:
+        """Return the numbers of this kind that are nearest to ``Y``, same shape."""
+        if self.grid is not None:
+            return self.grid.nearest(Y)
+        return nearest_float32(Y) if self.law == "float32" else Y
+
     def error(self, Y: FloatArray) -> FloatArray:
         """Standard error of answers by their own rounding, and what was before, same shape."""
         if self.grid is not None:

@@ -11,13 +11,17 @@ import numpy as np
 
 from revelu.adapters import open_oracle
 from revelu.adapters.open_models import OpenTarget
+from revelu.certify.certificate import Standard
 from revelu.errors import InputError
 from revelu.formats.arrays import replace_file
 from revelu.formats.tables import read_named_table
 from revelu.network import Network
 from revelu.numerics.confidence import CONFIDENCE, at_most, upper_bound
-from revelu.oracle import Oracle
+from revelu.numerics.links import Link
+from revelu.oracle import Domain, Oracle
 from revelu.oracle.column_names import NamedRows, in_order_of
+from revelu.oracle.labels import as_labels
+from revelu.tasks.job import random_seeds
 from revelu.types import FloatArray, IntArray
 
 __all__ = ["SideBySide", "side_by_side"]
@@ -41,6 +45,8 @@ class SideBySide:
         Whether the largest answer of a row chooses its class.
     digests : mapping of str to str
         Of the files of both models and of the table, by their names: SHA-256.
+    where : str
+        What the rows are, in words that follow their number; empty of those of a table.
     """
 
     names: tuple[str, str]
@@ -50,6 +56,7 @@ class SideBySide:
     outputs: tuple[str, ...]
     are_classes: bool
     digests: dict[str, str]
+    where: str = ""
 
     @property
     def differences(self) -> FloatArray:
@@ -84,7 +91,8 @@ class SideBySide:
     def statement(self) -> str:
         """What a reviewer may sign: a sentence with the figures it rests on."""
         n, largest = len(self.first), float(self.differences.max())
-        said = f"on {n:,} row{'s' * (n != 1)} no answer differs by more than {largest:.2g}"
+        rows = f"{n:,} row{'s' * (n != 1)}" if not self.where else f"{n:,} {self.where}"
+        said = f"on {rows} no answer differs by more than {largest:.2g}"
         said += f" ({self.relative:.2g} of the largest answer)"
         if self.are_classes:
             n_other = int(self.is_other_class.sum())
@@ -134,16 +142,35 @@ class SideBySide:
         replace_file(path, text.getvalue().encode("utf-8"))
 
 
-def side_by_side(first: str, second: str, table: Path, tolerance: float = 1e-6) -> SideBySide:
-    """Ask two models for the rows of a table.
+def side_by_side(
+    first: str,
+    second: str,
+    table: Path | None = None,
+    tolerance: float = 1e-6,
+    *,
+    domain: Domain | None = None,
+    box: tuple[float, float] | None = None,
+    link: str = "auto",
+    labels: bool = False,
+    n_drawn: int = Standard.checks,
+) -> SideBySide:
+    """Ask two models for the rows of a table, or for inputs drawn.
 
     Parameters
     ----------
     first, second : str
         Targets that open without trust: files, ``demo:NAME``, addresses.
-    table : pathlib.Path
+    table : pathlib.Path, optional
         Columns by name where both a model and the table have names, else in the model's order.
     tolerance : float
+    domain, box : optional
+        Where inputs are drawn without a table, as of :func:`revelu.extract`; always the same ones.
+    link : str
+        What undoes the last step of both; ``auto`` compares answers as they are.
+    labels : bool
+        Compare which answer is the largest, or the sign of a single one.
+    n_drawn : int
+        Inputs drawn.
 
     Raises
     ------
@@ -152,28 +179,76 @@ def side_by_side(first: str, second: str, table: Path, tolerance: float = 1e-6) 
     TargetError
         If one fails.
     """
-    names, X = read_named_table(table)
-    if not len(X):
-        raise InputError(f"{table}: has no rows")
-    rows = NamedRows(names, X, f"{table}")
     with open_oracle(first) as a, open_oracle(second) as b:
+        rows, where = _rows(table, a, n_drawn, domain, box)
         answers = [_answers(oracle, rows, other) for oracle, other in ((a, b), (b, a))]
         one, two = answers
         if one.shape != two.shape:
             raise InputError(f"{first} has {one.shape[1]} outputs, {second} {two.shape[1]}")
+        if link != "auto":
+            one, two = _undone(Link.named(link), one, two)
         k = one.shape[1]
         outputs = _classes(a) or _classes(b) or tuple(f"{i}" for i in range(k))
         quantities = any(getattr(oracle.target, "is_regressor", False) for oracle in (a, b))
-    found = {name: _digest(Path(name)) for name in (first, second, f"{table}")}
+    found = {name: _digest(Path(name)) for name in (first, second, rows.file) if name}
+    outputs = outputs if len(outputs) == k else tuple(f"{i}" for i in range(k))
+    if labels:
+        one, two, outputs = _chosen(one, two, outputs)
     return SideBySide(
         _names_of(first, second),
         one,
         two,
         tolerance,
-        outputs if len(outputs) == k else tuple(f"{i}" for i in range(k)),
-        are_classes=k > 1 and not quantities,
+        outputs,
+        are_classes=labels or (k > 1 and not quantities),
         digests={name: digest for name, digest in found.items() if digest},
+        where=where,
     )
+
+
+def _undone(link: Link, *answers: FloatArray) -> list[FloatArray]:
+    """What is behind a last step; of a contrast the last output is 0.
+
+    Raises
+    ------
+    InputError
+        Where an answer has no digits of it.
+    """
+    found = [link.inverse(Y) for Y in answers]
+    if n := int((~np.isfinite(np.hstack(found)).all(axis=1)).sum()):
+        raise InputError(f"{n:,} of {len(found[0]):,} rows have answers that {link} cannot undo")
+    return [np.column_stack([Z, np.zeros(len(Z))]) if link.contrast else Z for Z in found]
+
+
+def _chosen(
+    one: FloatArray, two: FloatArray, outputs: tuple[str, ...]
+) -> tuple[FloatArray, FloatArray, tuple[str, ...]]:
+    """The classes of answers alone, as rows with a single 1, and what they are called."""
+    labels = [as_labels(Y)[:, 0] for Y in (one, two)]
+    known = np.arange(one.shape[1]) if one.shape[1] > 1 else np.unique(labels)
+    names = outputs if one.shape[1] > 1 else tuple(f"{label:g}" for label in known)
+    a, b = ((label[:, None] == known).astype(float) for label in labels)
+    return a, b, names
+
+
+def _rows(
+    table: Path | None,
+    oracle: Oracle,
+    n: int,
+    domain: Domain | None,
+    box: tuple[float, float] | None,
+) -> tuple[NamedRows, str]:
+    """The rows to ask for, and what they are where they are drawn."""
+    if table is not None:
+        names, X = read_named_table(table)
+        if not len(X):
+            raise InputError(f"{table}: has no rows")
+        return NamedRows(names, X, f"{table}"), ""
+    given = Domain.box(*box) if box is not None else domain or Domain.gaussian()
+    place = given.of(oracle.dim_in, oracle.name)
+    rng, shape = np.random.default_rng(random_seeds("side", 0)), (n, place.dim_in)
+    Z = rng.uniform(-1.0, 1.0, shape) if place.is_uniform else rng.standard_normal(shape)
+    return NamedRows(list(place.names), place.to_target(Z), ""), f"inputs {place.words}"
 
 
 def _answers(oracle: Oracle, rows: NamedRows, other: Oracle) -> FloatArray:

@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 
 from revelu.adapters import named_network
+from revelu.certify.certificate import Standard
 from revelu.errors import InputError
 from revelu.network import LayeredNetwork, Network, to_log_ratios
 from revelu.numerics.threads import in_one_thread
 from revelu.oracle import Domain, Oracle, whole_number
 from revelu.recovery import Recovery, Status
 from revelu.tasks.extract.job import CertifyingJob
+from revelu.tasks.extract.labels import verify_labels
 from revelu.tasks.extract.precision import refusal
 from revelu.tasks.job import Refusal, given_rows, open_target
 from revelu.tasks.progress import Listener
@@ -27,7 +29,7 @@ def verify(
     budget: int | None = None,
     seed: int = 0,
     box: tuple[float, float] | None = None,
-    checks: int = 3000,
+    checks: int = Standard.checks,
     executor: Executor | None = None,
     progress: Listener | None = None,
     *,
@@ -37,6 +39,7 @@ def verify(
     domain: Domain | None = None,
     inputs: Any = None,
     link: str = "auto",
+    labels: bool = False,
 ) -> Recovery:
     """Certify a network against a target, by fresh queries alone.
 
@@ -55,6 +58,9 @@ def verify(
         Number of inputs, where the target does not say: the network's otherwise.
     inputs : array_like, shape (n, d), optional
         Inputs that matter to you, which must agree, too.
+    labels : bool
+        Compare labels alone: of several outputs which is the largest, of a single one the sign.
+        They are asked for everywhere, not inside a box.
     target, budget, executor, progress, trust, max_seconds, domain, link
         As of :func:`revelu.extract`.
 
@@ -97,12 +103,14 @@ def verify(
     )
     if oracle.dim_target != network.dim_in:
         raise InputError(f"the network has {network.dim_in} inputs, the target {oracle.dim_target}")
+    if oracle.box is not None and labels:
+        raise InputError("labels are asked for everywhere; inside a box they are not supported")
     # The checks of an extraction's own certificate must not be asked again: another stream.
     rows = given_rows(inputs, oracle)
     job = CertifyingJob(oracle, seed, progress, "verify", "verify", checks, rows)
     try:
         with oracle.phase("verify"):
-            return job.finished(_verified(job, network))
+            return job.finished((_with_labels if labels else _verified)(job, network))
     finally:
         oracle.listener = None
 
@@ -148,6 +156,17 @@ def _verified(job: CertifyingJob, network: Network) -> Recovery:
         return found
     inner = network_in_coordinates(network, oracle.domain)
     return within_rounding(found, network, inner, oracle.domain, job.rng, job.rows)
+
+
+def _with_labels(job: CertifyingJob, network: Network) -> Recovery:
+    """Certify labels; what is compared reads coordinates, where there is a domain."""
+    domain = job.oracle.domain
+    inner = network_in_coordinates(network, domain)
+    found = replace(verify_labels(job, inner), network=network, domain=job.oracle.where)
+    if domain is None:
+        return found
+    found = replace(found, held=domain.held)
+    return within_rounding(found, network, inner, domain, job.rng, job.rows)
 
 
 def _unread(network: Network, domain: Domain | None) -> tuple[str, ...]:

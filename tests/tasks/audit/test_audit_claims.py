@@ -2,6 +2,7 @@
 
 import importlib
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -71,6 +72,31 @@ def test_a_copy_that_is_not_certified_has_no_weights_to_give_away():
     assert {r.recovered for r in others} & {"function", "span"}
     assert not any(r.recovered == "weights" or r.certified for r in found.rows)
     assert found.severity == "high"
+
+
+@pytest.mark.slow
+def test_a_copy_rounds_as_the_served_model_does(monkeypatch):
+    """What is asked behind a defence are numbers of one kind, whoever answers them."""
+    asked, served = [], audits._Audit._as_served
+
+    def kept(audit, ask):
+        inner = served(audit, ask)
+
+        def answer(X):
+            asked.append(inner(X))
+            return asked[-1]
+
+        return answer
+
+    monkeypatch.setattr(audits._Audit, "_as_served", kept)
+    monkeypatch.setattr(audits, "_Audit", partial(audits._Audit, seconds=2.5))  # of computing
+    truth = revelu.zoo.random_network([5, 4, 2], seed=2)
+    found = revelu.audit(lambda X: np.round(truth(X), 4), dim_in=5, remote=True, seed=2)
+    by_name = {row.defence: row for row in found.rows}
+    assert by_name["float32"].recovered == "weights"
+    assert by_name["float32"].implied_by == ""
+    assert asked
+    assert all(np.array_equal(Y, np.round(Y, 4)) for Y in asked)
 
 
 @pytest.mark.parametrize("domain", [None, Domain.gaussian(np.ones(4), np.full(4, 2.0))])

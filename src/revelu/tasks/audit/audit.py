@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from revelu.certify.certificate import Standard
 from revelu.errors import (
     ChangedError,
     DependsOnBatchError,
@@ -216,7 +217,7 @@ class _Audit:
     again: float = 4.0
     tries: int = 3
     longer: float = 4.0
-    checks: int = 3000
+    checks: int = Standard.checks
     labels_each: int = 150
     labels_least: int = 5_000_000
 
@@ -237,6 +238,8 @@ class _Audit:
         # What attacks were allowed and took, by defence, and the row that is being judged.
         self.allowed: dict[str, Limits] = {}
         self.took: dict[str, float] = {}
+        # The same by the clock that is shared out, which others on the machine do not move.
+        self.needed: dict[str, float] = {}
         self.place = 0
         self.paid = PaidAnswers()
         self.inputs: FloatArray | None = None
@@ -448,6 +451,8 @@ class _Audit:
             return AuditRow(defence.name, "nothing", cut=True, broke_off=True, notes=(note,))
         seconds = time.monotonic() - on_clock
         self.took[defence.name] = max(seconds, self.took.get(defence.name, 0.0))
+        needed = self.clock() - began
+        self.needed[defence.name] = max(needed, self.needed.get(defence.name, 0.0))
         return replace(self._asked.row(defence, found), seconds=seconds)
 
     def _is_copy(self, found: Finding) -> bool:
@@ -476,7 +481,9 @@ class _Audit:
                 not_tried=(reason,),
                 notes=(note,),
             )
-        ask = partial(self._asked.known.answers_of, copy)
+        ask: Ask = partial(self._asked.known.answers_of, copy)
+        if defence.leaves != "label":  # a model chooses a class before it rounds
+            ask = self._as_served(ask)
         certified = first.certified
         # Of a copy that is not certified the answers are others: the two make no one function.
         known = self.paid.or_else(ask) if certified else ask
@@ -499,6 +506,14 @@ class _Audit:
             not_tried=untried,
             notes=(note, *row.notes),
         )
+
+    def _as_served(self, ask: Ask) -> Ask:
+        """The answers of a copy as numbers of the kind that the served model answers.
+
+        Beside answers that were paid for, others with more digits are those of another function.
+        """
+        numbers = None if self.noise is None else self.noise.numbers
+        return ask if numbers is None else lambda X: numbers.nearest(np.asarray(ask(X)))
 
     def _limits(self, defence: Defence) -> Limits:
         """The first row may take half of what there is, the others share the rest.

@@ -22,7 +22,7 @@ from revelu.network import LayeredNetwork, Network, load
 from revelu.network.arrangement import Arrangement, arrangement
 from revelu.network.regularity import Regularity, regularity
 from revelu.network.smoothing import MOST_BITS, failure_bound, smoothed
-from revelu.network.top_layers import TopLayers, top_layers
+from revelu.network.top_layers import top_layers
 from revelu.numerics.threads import in_one_thread
 from revelu.oracle import Domain, NoiseFloor, Oracle
 from revelu.probe.axes import (
@@ -37,8 +37,16 @@ from revelu.probe.scan import LineScan
 from revelu.recover.method import Law
 from revelu.recover.shallow.lines import reach
 from revelu.recovery import Status
-from revelu.tasks.diagnose.diagnosis import COSTS, Diagnosis, Perturbed, precision, query_counts
+from revelu.tasks.diagnose.diagnosis import (
+    COSTS,
+    Diagnosis,
+    Perturbed,
+    notes_on_top,
+    precision,
+    query_counts,
+)
 from revelu.tasks.diagnose.kind import KindSearch
+from revelu.tasks.diagnose.labels import kind_of_labels
 from revelu.tasks.extract.precision import refusal
 from revelu.tasks.job import Job, Refusal, open_target
 from revelu.tasks.progress import Listener
@@ -46,6 +54,9 @@ from revelu.tasks.units import network_in_coordinates
 from revelu.types import FloatArray
 
 log = logging.getLogger(__name__)
+
+_IN_BOX = "axes are followed everywhere, not inside a box: leave out the box"
+_NO_DIGITS = "labels have no digits to measure a gradient by: ask for numbers"
 
 
 @in_one_thread
@@ -62,6 +73,8 @@ def diagnose(
     max_seconds: float | None = None,
     domain: Domain | None = None,
     link: str = "auto",
+    box: tuple[float, float] | None = None,
+    labels: bool = False,
 ) -> Diagnosis:
     """Measure which assumptions of the theorems hold of a target.
 
@@ -73,6 +86,11 @@ def diagnose(
     perturb : float, optional
         Add a uniform number of ``[-perturb, perturb]`` to each weight, and say what that
         does; only where the weights are known.
+    box : (lo, hi), optional
+        No coordinate of any query leaves it.  Axes do: by queries there is then no more than the
+        kind of function inside.
+    labels : bool
+        Ask for labels alone: how many classes there are, and how often each.
     budget, seed, executor, progress, dim_in, trust, max_seconds, domain, link
         As of :func:`revelu.extract`.
 
@@ -96,21 +114,25 @@ def diagnose(
         target,
         seed,
         progress,
-        everywhere="a diagnosis",
         dim_in=dim_in,
         budget=budget,
+        box=box,
         trust=trust,
         executor=executor,
         max_seconds=max_seconds,
         domain=domain,
         link=link,
     )
+    if oracle.box is not None and labels:
+        raise InputError("labels are asked for everywhere; inside a box they are not supported")
     network = _weights(target)
     if network is not None:
         network = network_in_coordinates(network, oracle.domain)
     if perturb is not None and network is None:
         raise InputError("perturb needs a Network, or a local file whose weights can be read")
-    return _Examiner(oracle, seed, progress, "diagnose", "diag", network).run(perturb)
+    return _Examiner(oracle, seed, progress, "diagnose", "diag", network).run(
+        perturb, labels=labels
+    )
 
 
 def _weights(target: Any) -> Network | None:
@@ -165,18 +187,23 @@ class _Examiner(Job):
         self.notes: list[str] = []
         self.seems_deep = False
 
-    def run(self, perturb: float | None) -> Diagnosis:
+    def run(self, perturb: float | None, *, labels: bool = False) -> Diagnosis:
         """Run to the end, whatever it is; a spent budget keeps what was measured."""
         found = Diagnosis(
             None, self.oracle.dim_in, ledger=self.oracle.ledger(), network=self.network
         )
         if self.network is not None:
             found = self._from_weights(found, self.network, perturb)
+        if labels:
+            return self._of_labels(found)
         noise = self.measure_noise(self.for_noise)
         if isinstance(noise, Refusal):
             return self._ended(found, noise.status, noise.reason)
         self.tell("looking what kind of function it is")
         kind = KindSearch(self.oracle, noise, np.random.default_rng(self.for_kind)).run()
+        if self.oracle.tally.are_labels:
+            # The first answers may all be of one class.
+            return self._of_labels(found)
         found = replace(found, noise=noise, kind=kind)
         if kind.function == "steps" and kind.extract_with is None:
             return self._ended(found, Status.NOT_IN_CLASS, kind.evidence[-1])
@@ -184,6 +211,8 @@ class _Examiner(Job):
             return self._ended(found, refused.status, refused.reason)
         if Law.of(noise) is not Law.FLOAT64:
             return self._ended(found, *self._without_digits(noise))
+        if self.oracle.box is not None:
+            return self._ended(found, *self._by_weights_alone(_IN_BOX))
         status, reason = self._ask(noise)
         if self.scans:
             arranged = arrange(self.scans, self.normals, self.hidden)
@@ -260,7 +289,7 @@ class _Examiner(Job):
                     f"the proofs' amplitude, 2^-{network.dim_in}, is nothing in float64, which has "
                     f"{MOST_BITS} bits: only a larger one changes weights near 1"
                 )
-        self.notes += _notes_on_top(network, top)
+        self.notes += notes_on_top(network, top)
         return found
 
     def _note_what_was_seen(self, found: Arrangement) -> None:
@@ -292,10 +321,26 @@ class _Examiner(Job):
             f"the answers err by {noise.nu.max():.1g} of their size ({noise.law}): too much to "
             "measure a gradient beside a kink; ask for float64"
         )
+        return self._by_weights_alone(reason)
+
+    def _by_weights_alone(self, reason: str) -> tuple[Status | None, str]:
+        """How a diagnosis ends whose queries show no regularity."""
         if self.network is None:
             return Status.PARTIAL, f"{reason}, or give a file whose weights can be read"
         self.notes.append(f"{reason}: the figures are from the weights alone")
         return None, ""
+
+    def _of_labels(self, found: Diagnosis) -> Diagnosis:
+        """Say what labels alone show."""
+        self.tell("asking for labels")
+        try:
+            kind, changed = kind_of_labels(self.oracle, self.rng)
+        except LimitReachedError as error:
+            return self._ended(found, Status.BUDGET_EXHAUSTED, str(error))
+        found = replace(found, kind=kind)
+        if changed:
+            return self._ended(found, Status.NOT_DETERMINISTIC, changed)
+        return self._ended(found, *self._by_weights_alone(_NO_DIGITS))
 
     def _ended(self, found: Diagnosis, status: Status | None, reason: str) -> Diagnosis:
         """Attach the ledger, the theorems' counts and what was noted."""
@@ -351,24 +396,3 @@ def _some_axes(d: int, most: int, rng: np.random.Generator) -> list[int]:
     if d <= most:
         return list(range(d))
     return sorted(int(i) for i in rng.choice(d, most, replace=False))
-
-
-def _notes_on_top(network: Network, top: TopLayers | None) -> list[str]:
-    """What Theorem 3 asks and the network does not have."""
-    notes = []
-    if len(network.weights) > 3:
-        notes.append("the theorems speak of two hidden layers at most")
-    if top is None:
-        return notes
-    if top.gradients_vanish:
-        notes.append(
-            "some input of the last hidden layer turns all its neurons off: a gradient vanishes "
-            "there, and a first-layer hyperplane that passes does not show (appendix E)"
-        )
-    if not top.narrowing:
-        notes.append("the first hidden layer is wider than the input, which two layers must not be")
-    elif np.isinf(top.first_layer_condition):
-        notes.append(
-            "the rows of the first layer are linearly dependent, which two layers must not have"
-        )
-    return notes

@@ -301,6 +301,27 @@ def query_counts(delta: float, d: int, widths: tuple[int, ...]) -> dict[str, flo
     return counts
 
 
+def notes_on_top(network: Network, top: TopLayers | None) -> list[str]:
+    """What Theorem 3 asks and the network does not have."""
+    notes = []
+    if len(network.weights) > 3:
+        notes.append("the theorems speak of two hidden layers at most")
+    if top is None:
+        return notes
+    if top.gradients_vanish:
+        notes.append(
+            "some input of the last hidden layer turns all its neurons off: a gradient vanishes "
+            "there, and a first-layer hyperplane that passes does not show (appendix E)"
+        )
+    if not top.narrowing:
+        notes.append("the first hidden layer is wider than the input, which two layers must not be")
+    elif np.isinf(top.first_layer_condition):
+        notes.append(
+            "the rows of the first layer are linearly dependent, which two layers must not have"
+        )
+    return notes
+
+
 # What a condition that is nearly violated costs.
 COSTS = {
     "nearest_kink": "the search of the paper starts that finely: more bisection steps, no digits",

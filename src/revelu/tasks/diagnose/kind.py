@@ -208,11 +208,21 @@ class KindSearch:
         if law is Law.LABELS:
             self.kind |= {"function": "steps", "extract_with": "--labels"}
             self.evidence.append("the answers are labels")
+        elif self.oracle.box is not None:
+            self._look_in_box()
         elif self.smoothness.is_smooth(self.oracle, self.noise, self.oracle.dim_in, self.rng):
             self.kind |= {"function": "smooth", "extract_with": None}
             self.evidence.append(_SMOOTH)
         else:
             self._look_for_pieces()
+
+    def _look_in_box(self) -> None:
+        """What needs no line that leaves the box."""
+        if self.noise.is_smooth:
+            self.kind |= {"function": "smooth", "extract_with": None}
+            self.evidence.append(f"the answers curve at {self.noise.curved:.0%} of the places seen")
+        elif not self._are_steps():
+            self._on_segments()
 
     def _look_for_pieces(self) -> None:
         """What the pieces of a function that is not smooth tell."""
@@ -261,9 +271,9 @@ class KindSearch:
 
     def _on_segments(self) -> None:
         """Whether answers of few digits belong to affine pieces."""
-        d, t = self.oracle.dim_in, np.array([-1.0, -0.4, 0.0, 0.4, 1.0])
-        centres, V = self.rng.standard_normal((2, self.n_segments, 1, d))
-        X = (centres + self.short * t[:, None] * V).reshape(-1, d)
+        t = np.array([-1.0, -0.4, 0.0, 0.4, 1.0])
+        centres, V = self._segments()
+        X = (centres + self.short * t[:, None] * V).reshape(-1, self.oracle.dim_in)
         Y = (self.oracle(X) / self.noise.unit).reshape(self.n_segments, len(t), -1)
         basis = np.linalg.qr(np.vander(t, 2))[0]
         left = np.abs(Y - np.einsum("ij,sjk->sik", basis @ basis.T, Y)).max(axis=(1, 2))
@@ -272,12 +282,24 @@ class KindSearch:
         n = int(((left <= limit) & (change > self.plain * limit)).sum())
         if n >= self.affine:
             self.kind["function"] = "piecewise linear"
-        self.evidence.append(
-            f"{n} of {self.n_segments} short segments are affine; float32 answers have too few "
-            "digits to tell layers and units"
-        )
-        if self.oracle.image is not None:
+        box = self.oracle.box
+        why = "inside a box no line is followed that tells layers and units"
+        if box is None:
+            why = "float32 answers have too few digits to tell layers and units"
+        self.evidence.append(f"{n} of {self.n_segments} short segments are affine; {why}")
+        if self.oracle.image is not None and box is None:
             self._tell_structure()
+
+    def _segments(self) -> tuple[FloatArray, FloatArray]:
+        """Middles of short segments and their directions, (n, 1, d) each; inside the box."""
+        shape = 2, self.n_segments, 1, self.oracle.dim_in
+        if self.oracle.box is None:
+            centres, V = self.rng.standard_normal(shape)
+            return centres, V
+        lo, hi = self.oracle.box
+        centres, V = self.rng.uniform(-1.0, 1.0, shape)
+        half = (hi - lo) / 2.0
+        return (lo + hi) / 2.0 + (1.0 - self.short) * half * centres, half * V
 
     def _along_a_line(self) -> None:
         scan = self._scan(self._line())

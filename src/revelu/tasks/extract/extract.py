@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from revelu.adapters.open_models import open_read
+from revelu.certify.certificate import Standard
 from revelu.errors import InputError, LimitReachedError, TargetError
 from revelu.network import from_log_ratios
 from revelu.numerics.links import Link
@@ -71,7 +72,7 @@ def extract(
     polish: bool = False,
     box: tuple[float, float] | None = None,
     inputs: Any = None,
-    checks: int = 3000,
+    checks: int = Standard.checks,
     executor: Executor | None = None,
     progress: Listener | None = None,
     *,

@@ -13,16 +13,18 @@ from revelu.certify.labels import (
     fidelity_of_labels,
     predict_labels,
 )
-from revelu.errors import LimitReachedError
+from revelu.errors import InputError, LimitReachedError
 from revelu.network import Network
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.oracle.labels import are_labels, as_labels
 from revelu.oracle.numbers import Numbers
 from revelu.oracle.sentinels import Sentinels
 from revelu.recover.labels import FromLabels
+from revelu.recover.labels.borders import Pool
+from revelu.recover.labels.noise import noise_of_places
 from revelu.recover.labels.search import LabelSearch
 from revelu.recover.method import Candidate, Disagreement, Why
-from revelu.recovery import Fidelity, Recovery, Status
+from revelu.recovery import Certificate, Fidelity, Recovery, Status
 from revelu.tasks.extract.job import FEWEST_CHECKS, CertifyingJob
 from revelu.tasks.job import Refusal
 from revelu.tasks.units import layer_in_units
@@ -51,26 +53,18 @@ _FIRST_ALONE = (
 _CHANGED = "{n} of {of} inputs got another label when asked again"
 
 
-def extract_labels(job: CertifyingJob, n_repeats: int = 128) -> Recovery:
-    """Recover a network of one hidden layer, or two, whose labels agree with a target's.
-
-    Parameters
-    ----------
-    n_repeats : int
-        Inputs asked twice: where a share p of labels is drawn anew, that shows but for
-        ``(1 - 2p + 2p²)^n``.
-    """
+def extract_labels(job: CertifyingJob) -> Recovery:
+    """Recover a network of one hidden layer, or two, whose labels agree with a target's."""
     oracle = _Labelled(job.oracle)
     job.oracle.names.are_expected = True
     if oracle.dim_in == 1:
         return _recovery(job, Status.UNVERIFIED, _ONE_INPUT)
     try:
-        changed = _watch(job, oracle, n_repeats)
+        changed = _watch(job, oracle)
     except LimitReachedError as error:
         return _recovery(job, Status.BUDGET_EXHAUSTED, str(error))
     if changed:
-        said = _CHANGED.format(n=changed, of=n_repeats)
-        return _recovery(job, Status.NOT_DETERMINISTIC, said)
+        return _recovery(job, Status.NOT_DETERMINISTIC, changed)
     rng = np.random.default_rng(job.new_seed())
     search = FromLabels().start(oracle, _NO_NUMBERS, rng, job.tell)
     if not isinstance(search, LabelSearch):  # pragma: no cover - it is what the method starts
@@ -160,15 +154,22 @@ class _Labelled(Oracle):
         return self._inner.own_inputs
 
 
-def _watch(job: CertifyingJob, oracle: Oracle, n: int, *, n_kept: int = 8) -> int:
-    """Ask inputs twice, and watch some from now on; return how many labels have changed."""
+def _watch(job: CertifyingJob, oracle: Oracle, n: int = 128, *, n_kept: int = 8) -> str:
+    """Ask inputs twice, and watch some from now on; say how many labels have changed, if any.
+
+    Parameters
+    ----------
+    n : int
+        Where a share p of labels is drawn anew, that shows but for ``(1 - 2p + 2p²)^n``.
+    """
     X = job.rng.standard_normal((n, oracle.dim_in))
     with oracle.phase("noise"):
         first, again = oracle(X), oracle(X)
-    if (changed := int((first != again).sum())) == 0:
-        kept = first[:n_kept]
-        job.oracle.watch(Sentinels(X[:n_kept], kept, np.zeros(kept.shape), as_labels))
-    return changed
+    if changed := int((first != again).sum()):
+        return _CHANGED.format(n=changed, of=n)
+    kept = first[:n_kept]
+    job.oracle.watch(Sentinels(X[:n_kept], kept, np.zeros(kept.shape), as_labels))
+    return ""
 
 
 def _certified(
@@ -179,31 +180,17 @@ def _certified(
     seen: list[LabelExamination],
 ) -> Recovery:
     """Ask fresh labels; what a network that was tried before was asked must agree, too."""
-    classes, noise = search.classes, search.noise_of_places
-    network, domain = candidate.network, job.oracle.domain
+    classes, network = search.classes, candidate.network
     if network is None:  # pragma: no cover - the caller has looked
         raise TypeError
     try:
-        with oracle.spread_out(job.rows_a_request):
-            seen.append(examine_labels(network, classes, oracle, job.checks, job.rng, noise=noise))
-            agrees = not len(seen[-1].wrong)
-            fidelity = _on_rows(job, network, classes) if agrees else None
+        certificate = _examined(job, oracle, network, classes, seen, search.noise_of_places)
     except LimitReachedError as error:
         found = _recovery(job, Status.BUDGET_EXHAUSTED, str(error))
         return replace(found, network=network, classes=tuple(classes.tolist()))
-    # A network is tried again and again until it passes: it must pass all that was asked on the
-    # way, too, or the confidence of the last trial would be no one's.
-    earlier = [of.by(network, classes) for of in seen[:-1]]
-    agrees = not any(len(of.wrong) for of in earlier)
-    examined = seen[-1] if agrees else LabelExamination.joined([*earlier, seen[-1]])
-    n_requests = -(-job.checks // job.rows_a_request) if job.oracle.is_remote else 0
-    words = "" if domain is None else domain.words
-    certificate = certify_labels(examined, words, fidelity, n_requests)
-    status = Status.UNVERIFIED
-    if certificate.passed:
-        status = Status.RECOVERED if candidate.why is Why.EXPLAINED else Status.PARTIAL
-    if certificate.passed and certificate.n_checks < min(FEWEST_CHECKS, job.checks):
-        status = Status.BUDGET_EXHAUSTED
+    status = _status_of(job, certificate)
+    if status is Status.RECOVERED and candidate.why is not Why.EXPLAINED:
+        status = Status.PARTIAL
     return Recovery(
         status,
         network,
@@ -215,6 +202,127 @@ def _certified(
         classes=tuple(classes.tolist()),
         details=dict(candidate.figures),
     )
+
+
+def _examined(
+    job: CertifyingJob,
+    oracle: Oracle,
+    network: Network,
+    classes: FloatArray,
+    seen: list[LabelExamination],
+    noise: float,
+) -> Certificate:
+    """Ask fresh labels, add them to what was ``seen``, and say what all of it proves.
+
+    Raises
+    ------
+    LimitReachedError
+        If the budget or the time ends first.
+    """
+    with oracle.spread_out(job.rows_a_request):
+        seen.append(examine_labels(network, classes, oracle, job.checks, job.rng, noise=noise))
+        agrees = not len(seen[-1].wrong)
+        fidelity = _on_rows(job, network, classes) if agrees else None
+    # A network is tried again and again until it passes: it must pass all that was asked on the
+    # way, too, or the confidence of the last trial would be no one's.
+    earlier = [of.by(network, classes) for of in seen[:-1]]
+    agrees = not any(len(of.wrong) for of in earlier)
+    examined = seen[-1] if agrees else LabelExamination.joined([*earlier, seen[-1]])
+    n_requests = -(-job.checks // job.rows_a_request) if job.oracle.is_remote else 0
+    domain = job.oracle.domain
+    return certify_labels(examined, "" if domain is None else domain.words, fidelity, n_requests)
+
+
+def _status_of(job: CertifyingJob, certificate: Certificate) -> Status:
+    if not certificate.passed:
+        return Status.UNVERIFIED
+    few = certificate.n_checks < min(FEWEST_CHECKS, job.checks)
+    return Status.BUDGET_EXHAUSTED if few else Status.RECOVERED
+
+
+def verify_labels(job: CertifyingJob, network: Network) -> Recovery:
+    """Certify that a network has a target's labels, by fresh ones alone.
+
+    Parameters
+    ----------
+    job : CertifyingJob
+    network : Network
+        Of the oracle's coordinates.
+
+    Raises
+    ------
+    InputError
+        If the network's outputs stand for another number of classes than the target has.
+    """
+    oracle, job.oracle.names.are_expected = _Labelled(job.oracle), True
+    given = replace(_recovery(job, Status.UNVERIFIED), network=network, method="verify")
+    try:
+        if changed := _watch(job, oracle):
+            return replace(given, status=Status.NOT_DETERMINISTIC, evidence=(changed,))
+        classes = _classes_of(job, oracle, network)
+        certificate = _examined(job, oracle, network, classes, [], noise=0.0)
+        if certificate.fraction_within == 1.0 and certificate.structural_within < 1.0:
+            # Labels nearer to borders than a target rounds are its rounding's, not a network's.
+            noise = _rounding_of(oracle, job.rng)
+            if noise:
+                certificate = _examined(job, oracle, network, classes, [], noise)
+    except LimitReachedError as error:
+        return replace(given, status=Status.BUDGET_EXHAUSTED, evidence=(f"{error}",))
+    status = _status_of(job, certificate)
+    differs = ("fresh labels disagree with the network: it is not the target's",)
+    return replace(
+        given,
+        status=status,
+        certificate=certificate,
+        evidence=differs if status is Status.UNVERIFIED else (),
+        classes=tuple(classes.tolist()),
+    )
+
+
+def _rounding_of(oracle: Oracle, rng: np.random.Generator) -> float:
+    """How precisely labels tell borders, relative to an input's size; 0 where float64 does."""
+    how = FromLabels()
+
+    def ask(X: FloatArray) -> FloatArray:
+        return oracle(X)[:, 0]
+
+    with oracle.phase("verify"):
+        pool = Pool(ask, oracle.dim_in, rng)
+        pool.fill()
+        if len(pool.classes) == 1:
+            return 0.0
+        borders = pool.borders(how.n_starts, how.precision.rtol)
+        return noise_of_places(ask, borders, how.precision, how.rounding, rng)
+
+
+def _classes_of(job: CertifyingJob, oracle: Oracle, network: Network) -> FloatArray:
+    """The labels that a network's outputs stand for, in their order.
+
+    They are the places of the target's own answers where it has as many, or of names in the order
+    told; else the labels seen, ascending.
+
+    Raises
+    ------
+    InputError
+        If they are another number, or names in no order.
+    """
+    n_classes, names = max(network.dim_out, 2), job.oracle.names
+    if names and not names.are_given:
+        raise InputError("the answers are names: say which output stands for which, --classes A,B")
+    is_sign = job.oracle.dim_out == 1 and not job.oracle.tally.may_be_labels
+    if names or is_sign or job.oracle.dim_out == n_classes:
+        return np.arange(float(n_classes))
+    left = oracle.remaining
+    n = job.checks if left is None else max(min(job.checks, left // 3), 1)
+    X = job.rng.standard_normal((n, oracle.dim_in))
+    with oracle.phase("verify"):
+        seen = np.unique(oracle(X))
+    if len(seen) < n_classes and n < job.checks:
+        raise LimitReachedError(f"the budget left {n:,} labels, too few to see every class")
+    if len(seen) != n_classes:
+        counted = f"{len(seen)} labels were seen at {len(X):,} inputs"
+        raise InputError(f"{counted}, and the network's outputs stand for {n_classes}")
+    return seen
 
 
 def _on_rows(job: CertifyingJob, network: Network, classes: FloatArray) -> Fidelity | None:
@@ -254,8 +362,7 @@ def _without_network(
     if candidate.why is Why.UNRESOLVED and oracle.affords(2 * n_again):
         changed = _watch(job, oracle, n_again)
         if changed:
-            status = Status.NOT_DETERMINISTIC
-            evidence = (_CHANGED.format(n=changed, of=n_again), *evidence)
+            status, evidence = Status.NOT_DETERMINISTIC, (changed, *evidence)
     found = replace(_recovery(job, status, *evidence), details=dict(candidate.figures))
     return _with_layers(job, found, candidate)
 
