@@ -137,7 +137,8 @@ class Graded:
         # One that is a tenth of the typical error adds no more than half a percent to it.  Where
         # errors differ it falls on to those of the finest answers: a step from far above them
         # would leave a network as far from these as one that is wrong.
-        typical, finest = np.quantile(samples.sigma, [0.5, self.finest], axis=0) / varies
+        typical = np.median(samples.sigma, axis=0) / varies
+        finest = np.quantile(samples.sigma, self.finest, axis=0) / varies
         least = float(min(0.1 * typical.max(), finest.max()))
         n = max(int(np.ceil(np.log(first / least) / np.log(self.falls))), 0)
         return [*(first * self.falls**-i * varies for i in range(n)), np.zeros(len(varies))]
