@@ -41,7 +41,8 @@ class Foretold:
         sizes = np.sqrt(np.diag(normal))
         sizes = np.where(sizes > 0.0, sizes, 1.0)
         unit = normal / sizes / sizes[:, None]
-        unit[np.diag_indices_from(unit)] += 1e-10  # directions that nothing tells stay finite
+        # What nothing tells stays finite: it is told by no more than rounding makes of p^2 terms.
+        unit[np.diag_indices_from(unit)] += unit.size * np.finfo(np.float64).eps
         factor = scipy.linalg.cholesky(unit, check_finite=False)
         told = scipy.linalg.solve_triangular(factor, (J / sizes).T, trans="T", check_finite=False)
         return cls(np.ascontiguousarray(told.T).reshape(len(J) // k, k, len(normal)))
