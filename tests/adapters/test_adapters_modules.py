@@ -142,3 +142,16 @@ def test_a_framework_s_module_is_imported_anew_in_spawned_processes(in_module):
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as executor:
         there = open_oracle(name, trust=True, executor=executor)(X)
     np.testing.assert_array_equal(there, open_oracle(name, trust=True)(X))
+
+
+def test_a_module_whose_tensors_were_computed_is_asked_as_it_is(in_module):
+    text = FRAMEWORKS + "module.extra = module[0].weight * 2.0\n"
+    oracle = open_oracle(f"{in_module(text)}:module", trust=True)
+    assert oracle(X).shape == (7, 1)
+
+
+def test_an_object_that_fails_while_it_is_wrapped_is_named(in_module):
+    text = "class Odd:\n    def __call__(self, X): return X.sum(axis=1)\n"
+    text += "    @property\n    def dim_in(self): raise AttributeError('gone')\n\nodd = Odd()\n"
+    with pytest.raises(InputError, match="how many inputs"):
+        open_oracle(f"{in_module(text)}:odd", trust=True)

@@ -272,3 +272,19 @@ def test_probabilities_without_digits_are_said_to_be_that():
     assert refused.status is Status.UNVERIFIED
     assert refused.saturated
     assert "ask it for logits" in refused.reason
+
+
+@pytest.mark.parametrize("digits", [3, 5])
+def test_a_tail_of_exponentials_does_not_buy_a_tolerance_for_all_others(digits):
+    truth = scaled_outputs(zoo.random_network([4, 6, 1], seed=2), [4.0])
+    wrong = Network(truth.weights, [truth.biases[0], truth.biases[1] + 0.1])
+
+    def served(X):
+        with np.errstate(over="ignore"):
+            return np.vectorize(lambda y: float(f"{y:.{digits}g}"))(np.exp(truth(X)))
+
+    oracle = Oracle(served, 4, link="log")
+    noise = measure_noise(oracle, 0)
+    seen = examine(truth, oracle, noise, 1000, np.random.default_rng(1))
+    assert certify(seen).passed
+    assert not certify(seen.by(wrong)).passed

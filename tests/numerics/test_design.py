@@ -49,3 +49,14 @@ def test_foretold_errors_are_those_of_least_squares():
 def test_nothing_is_chosen_where_nothing_is_open_or_looked_at():
     assert not len(Foretold(np.full((5, 1, 2), 0.1)).telling(1.0, 5))
     assert not len(Foretold(np.empty((0, 3, 4))).telling(0.0, 5))
+
+
+def test_what_nothing_tells_is_asked_first_without_losing_what_is_left():
+    rng = np.random.default_rng(6)
+    told = rng.standard_normal((30, 2, 6))
+    told[:, :, 0] *= 1e12
+    chosen = Foretold(told).telling(1.0, 30)
+    left = left_open(told / np.r_[1e12, np.ones(5)], chosen)  # the first is as good as known
+    others = np.setdiff1d(np.arange(30), chosen)
+    assert len(chosen) < 30
+    assert left[others].max() <= 1.0 + 1e-6

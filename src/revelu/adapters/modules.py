@@ -74,7 +74,8 @@ class ModuleTarget:
         return self._found
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
+        # What fails in ``found`` is asked for here, too.
+        if name.startswith("_") or name == "found":
             raise AttributeError(name)
         return getattr(self.found, name)
 

@@ -124,7 +124,7 @@ class TorchTarget:
     Parameters
     ----------
     module : torch.nn.Module
-        Copied: what becomes of it later does not matter.
+        Copied, where it can be: what becomes of it later does not matter.
     dim_in : int, optional
         Number of inputs; those of its first linear layer where not given.
     ports : Ports
@@ -139,7 +139,7 @@ class TorchTarget:
     def __init__(self, module: Any, dim_in: int | None = None, ports: Ports | None = None) -> None:
         self._ports = ports or Ports()
         self._ports.only("torch modules", "input_shape", "output_name")
-        self.module = copy.deepcopy(module).eval()
+        self.module = _copied(module).eval()
         self.row = _row_of(self.module, self._ports, dim_in)
         self.dim_in = prod(self.row) if self.row is not None else dim_in
         numbers = [*self.module.parameters(), *self.module.buffers()]
@@ -150,7 +150,9 @@ class TorchTarget:
     def facts(self) -> dict[str, str]:
         """What decides its answers."""
         digest = hashlib.sha256(repr(self.module).encode())
-        for name, value in sorted(self.module.state_dict().items()):
+        # Some buffers are no part of the state dict.
+        state = {**self.module.state_dict(), **dict(self.module.named_buffers())}
+        for name, value in sorted(state.items()):
             digest.update(f"{name} {tuple(value.shape)} {value.dtype}".encode())
             digest.update(value.detach().cpu().reshape(-1).view(torch.uint8).numpy().tobytes())
         found = {"module": digest.hexdigest()}
@@ -190,6 +192,14 @@ class TorchTarget:
         real = [key for key, value in tensors.items() if value.is_floating_point()]
         others = [key for key in tensors if key not in real]
         return tensors[chosen_output(name, real, others, given)]
+
+
+def _copied(module: Any) -> Any:
+    """A copy; the module itself where a tensor of it was computed and cannot be copied."""
+    try:
+        return copy.deepcopy(module)
+    except RuntimeError:
+        return module
 
 
 def _row_of(module: Any, ports: Ports, dim_in: int | None) -> tuple[int, ...] | None:

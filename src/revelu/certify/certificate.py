@@ -160,7 +160,8 @@ def _foreign(examination: Examination) -> list[str]:
     if not n:
         return []
     what = "probabilities " if examination.noise.link.name == "softmax" else ""
-    return [f"{n:,} answers are not {what}{examination.noise.numbers}, as the first ones were"]
+    some = "1 answer is" if n == 1 else f"{n:,} answers are"
+    return [f"{some} not {what}{examination.noise.numbers}, as the first ones were"]
 
 
 def _beyond(examination: Examination, wrong: BoolArray, bound: float) -> Beyond | None:
@@ -264,7 +265,8 @@ def _remarks(examination: Examination, standard: Standard) -> list[str]:
     n_silent = int((~examination.is_compared).sum())
     if n_silent:
         found.append(
-            f"on {n_silent:,} inputs the target is saturated: only probabilities were compared"
+            f"on {n_silent:,} input{'s' * (n_silent != 1)} the target is saturated: only "
+            "probabilities were compared"
         )
     moves = examination.noise.varies(examination.spread)
     silent = moves & ~standard.varying(examination) & ~standard.drowned(examination)

@@ -133,9 +133,12 @@ class Examination:
         is_flat = self.box is not None or (self.noise.are_shares and self.noise.law == "random")
         growth[self.is_drawn | is_flat] = 1.0
         spread = np.maximum(self.spread, self.noise.spread)
-        tolerance = self.agreement.tolerances(self.noise, spread) * growth[:, None]
         own = self.agreement.of_answers(self.noise, self.Y)
-        return np.asarray(np.maximum(tolerance, own))
+        typical = self.agreement.tolerances(self.noise, spread)
+        chosen = self.is_drawn & self.is_seen
+        if self.noise.grid is not None and chosen.any():
+            typical = self.agreement.no_tail(typical, own[chosen])
+        return np.asarray(np.maximum(typical * growth[:, None], own))
 
     @cached_property
     def is_foreign(self) -> BoolArray:

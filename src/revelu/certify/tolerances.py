@@ -88,6 +88,21 @@ class Agreement:
             return self.coarse_factor * noise.rounding(np.where(np.isfinite(Y), Y, 0.0))
         return np.zeros(Y.shape)
 
+    def no_tail(self, typical: FloatArray, own: FloatArray) -> FloatArray:
+        """Tolerances of rounded answers, no larger than a decade above what half of them have.
+
+        The spacing of significant digits changes tenfold at powers of ten, so that the typical one
+        is within ten times the median.  Of answers with a heavy tail, such as exponentials, it is
+        that of a few, by far the largest, and all others would agree with anything.
+
+        Parameters
+        ----------
+        typical : ndarray, shape (k,)
+        own : ndarray, shape (n, k)
+            Of each answer.
+        """
+        return np.asarray(np.minimum(typical, 10 * np.median(own, axis=0)))
+
     def in_units(self, noise: NoiseFloor) -> str:
         """What the tolerances are, in terms of what the target's answers lack themselves."""
         if noise.grid is not None:

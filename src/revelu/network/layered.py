@@ -268,6 +268,17 @@ class LayeredNetwork(Network):
     def _repr_html_(self) -> str:
         return f"<p>{self.describe()}: {self.n_parameters:,} parameters{self._mark}</p>"
 
+    @property
+    def lost_in_onnx(self) -> tuple[str, ...]:
+        """What an ONNX file of the layers lacks, in words; nothing of those without images."""
+        if not self.is_of_images:
+            return ()
+        said = (
+            "an .onnx file of these layers is float32, for ONNX Runtime has no other convolutions, "
+            "and differs by what float32 rounds; .npz and .pt keep all digits"
+        )
+        return (said,)
+
     def save(
         self,
         path: str | PathLike[str],

@@ -73,50 +73,47 @@ class Foretold:
             as they err by more than these: few products of large matrices take less time than many
             with vectors.
         """
-        is_open = self.errors > within  # variances only fall
-        told, variance = self.told[is_open], self.variances[is_open]
-        n, k, p = told.shape
-        C, chosen = np.eye(p), np.zeros(0, dtype=np.intp)
-        while len(chosen) < min(most, n):
-            order = np.argsort(-variance.max(axis=1), kind="stable")
-            worst, rest = order[:at_once], variance[order[at_once:]]
-            if variance[worst[0]].max() <= within**2:
+        errors = self.errors
+        is_open = np.isfinite(errors) & (errors > within)
+        told = self.told[is_open]
+        chosen, is_left = np.zeros(0, dtype=np.intp), np.ones(len(told), dtype=bool)
+        while len(chosen) < min(most, len(told)):
+            left = np.where(is_left, Foretold(told).errors, 0.0)
+            order = np.argsort(-left, kind="stable")
+            if left[order[0]] <= within:
                 break
-            bound = max(within**2, float(rest.max(initial=0.0)))
-            picked, gains = _picked(told[worst], C, bound, min(most, n) - len(chosen))
-            chosen = np.append(chosen, worst[picked])
-            C -= gains @ gains.T
-            variance -= ((told.reshape(n * k, p) @ gains) ** 2).sum(axis=1).reshape(n, k)
-            variance[chosen] = 0.0
+            worst, bound = order[:at_once], left[order[at_once:]].max(initial=within)
+            picked = worst[_picked(told[worst], bound, min(most, len(told)) - len(chosen))]
+            chosen, is_left[picked] = np.append(chosen, picked), False
+            told = _once_asked(told, told[picked])
         return np.asarray(np.flatnonzero(is_open)[chosen], dtype=np.intp)
 
 
-def _picked(
-    told: FloatArray, C: FloatArray, bound: float, most: int
-) -> tuple[list[int], FloatArray]:
-    """Pick the worst of a few inputs, one after the other, until no variance exceeds a bound.
+def _picked(told: FloatArray, bound: float, most: int) -> list[int]:
+    """Pick the worst of a few inputs, one after the other, until none errs by more than a bound."""
+    picked = list[int]()
+    while len(picked) < min(most, len(told)):
+        errors = Foretold(told).errors
+        errors[picked] = 0.0
+        worst = int(errors.argmax())
+        if picked and errors[worst] <= bound:
+            break
+        picked.append(worst)
+        told = _once_asked(told, told[worst])
+    return picked
+
+
+def _once_asked(told: FloatArray, asked: FloatArray) -> FloatArray:
+    """What is told of answers once others are known, too, with errors of size 1.
 
     Notes
     -----
-    Once an input's answers are asked, of covariance ``S = V C V'`` with errors of size 1, the
-    unknowns' covariance ``C`` is less by ``G G'``, with ``G = C V' (1 + S)^(-1/2)``.
+    Asking ``V`` leaves the unknowns' covariance ``(1 + V'V)^-1``.  By the singular values ``s`` of
+    ``V`` and its right vectors ``W``, its root is ``1 - W (1 - (1 + s^2)^(-1/2)) W'``: nothing is
+    subtracted that is nearly all, so that no variance comes out below 0.
     """
-    n, k, p = told.shape
-    S = told.reshape(n * k, p) @ C @ told.reshape(n * k, p).T
-    picked = list[int]()
-    while len(picked) < min(most, n):
-        variance = np.diag(S).reshape(n, k).max(axis=1)
-        variance[picked] = 0.0
-        if picked and variance.max() <= bound:
-            break
-        worst = int(variance.argmax())
-        picked.append(worst)
-        rows = slice(worst * k, worst * k + k)
-        root = np.linalg.cholesky(np.eye(k) + S[rows, rows])
-        step = scipy.linalg.solve_triangular(root, S[rows], lower=True, check_finite=False)
-        S -= step.T @ step
-    asked = told[picked].reshape(len(picked) * k, p)
-    among = np.eye(len(asked)) + asked @ C @ asked.T
-    root = np.linalg.cholesky(among)
-    gains = scipy.linalg.solve_triangular(root, asked @ C, lower=True, check_finite=False)
-    return picked, np.ascontiguousarray(gains.T)
+    p = told.shape[-1]
+    s, W = np.linalg.svd(asked.reshape(-1, p), full_matrices=False)[1:]
+    rows = told.reshape(-1, p)
+    share = 1.0 - 1.0 / np.hypot(1.0, s)
+    return np.asarray((rows - ((rows @ W.T) * share) @ W).reshape(told.shape))

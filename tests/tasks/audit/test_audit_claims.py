@@ -35,6 +35,7 @@ from revelu.tasks.audit.facts import similar_neurons
 from revelu.tasks.audit.implied import with_implied
 from revelu.tasks.audit.rows import Audit, AuditRow, document_rows
 from revelu.tasks.extract import extract as extraction
+from revelu.tasks.units import network_in_coordinates
 
 NETWORK = zoo.random_network([5, 3, 3], seed=3)
 # Without classes, so that no row takes labels.
@@ -232,6 +233,14 @@ def test_neurons_that_look_alike_are_named():
     alike = revelu.Network([W, network.weights[1]], [b, network.biases[1]], network.skip)
     assert similar_neurons(alike).startswith("neurons 1 and 3 (0.")
     assert similar_neurons(network) == similar_neurons(None) == ""
+    # Rows that one large column makes alike are not, where inputs are like data.
+    scaled = revelu.Network(
+        [W * np.r_[1e3, np.ones(7)], network.weights[1]], [b, network.biases[1]]
+    )
+    domain = revelu.Domain.gaussian(np.zeros(8), np.r_[1e-3, np.ones(7)])
+    there = network_in_coordinates(scaled, domain)
+    assert similar_neurons(scaled) != similar_neurons(there)
+    assert similar_neurons(there).startswith("neurons 1 and 3 (")
     # In two directions two of fifty are as near by chance.
     assert similar_neurons(zoo.random_network([1, 50, 1], seed=0)) == ""
 

@@ -131,7 +131,8 @@ class StructureSearch(Search):
         except SaturatedError as error:
             return Candidate(None, Why.NOT_SHARED, obstacles=(str(error),))
         if network is not None:
-            return Candidate(network, Why.EXPLAINED)
+            notes = network.lost_in_onnx if self.noise.is_exact else ()
+            return Candidate(network, Why.EXPLAINED, notes=notes)
         return self._not_shared(is_local=is_local)
 
     def _not_shared(self, *, is_local: bool) -> Candidate:

@@ -4,12 +4,13 @@ import numpy as np
 from scipy.special import betainc
 
 from revelu.network import Network
-from revelu.oracle import NoiseFloor
+from revelu.oracle import Domain, NoiseFloor
 from revelu.oracle.labels import are_labels
 from revelu.recovery import Status
 from revelu.tasks.audit.attack import Finding
 from revelu.tasks.audit.reference import Reference
 from revelu.tasks.diagnose.kind import Kind
+from revelu.tasks.units import network_in_coordinates
 from revelu.types import FloatArray
 
 
@@ -19,6 +20,7 @@ def facts(
     reason: str = "",
     known: Reference | None = None,
     kind: Kind | None = None,
+    domain: Domain | None = None,
 ) -> dict[str, str]:
     """Say what a target is, and whether it shows that it was trained against extraction.
 
@@ -31,8 +33,12 @@ def facts(
     known : Reference or None
     kind : Kind or None
         What the target looks like of which no network was found.
+    domain : Domain, optional
+        Neurons are alike where it says that inputs are: in units of one column beside another's
+        that are a thousand times as large any two are.
     """
-    said = similar_neurons(None if first is None else first.copy)
+    copy = None if first is None else first.copy
+    said = similar_neurons(None if copy is None else network_in_coordinates(copy, domain))
     trained = {"similar neurons": said} if said else {}
     return {**_seen(noise, first, reason, known, kind), **trained}
 

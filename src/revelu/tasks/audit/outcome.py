@@ -130,6 +130,7 @@ def outcome(oracle: Oracle, seen: SeenInAudit, end: End, spent: Spent) -> Audit:
             end.reason,
             None if judge is None else judge.known,
             seen.kind,
+            oracle.domain,
         ),
         rows=rows,
         missing=missing,

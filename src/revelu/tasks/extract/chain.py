@@ -291,6 +291,16 @@ def _reason(tried: Attempt) -> str:
     return said or "fresh queries disagree with its network"
 
 
+def _obstacles(attempts: Sequence[Attempt]) -> list[str]:
+    """What stood in the way of methods; of one that began afresh its last words on each."""
+    found = {
+        (a.method.name, said.partition(":")[0]): said
+        for a in attempts
+        for said in a.candidate.obstacles
+    }
+    return list(found.values())
+
+
 def _recovery(
     job: CertifyingJob, noise: NoiseFloor, attempts: Sequence[Attempt], chain: Sequence[Attempt]
 ) -> Recovery:
@@ -307,7 +317,7 @@ def _recovery(
         evidence = [*took_over, *evidence]
     else:
         # Notes on another attempt's network are not about the one that is reported.
-        evidence += [said for a in attempts for said in a.candidate.obstacles]
+        evidence += _obstacles(attempts)
     said = best.candidate
     # Of a certified network all layers are known; of what is no network none is.
     is_open = best.status not in {Status.RECOVERED, Status.NOT_IN_CLASS}
