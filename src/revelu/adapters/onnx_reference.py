@@ -6,23 +6,11 @@ operator in every precision that the standard gives it, and computes by NumPy.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from onnx import TensorProto
 from onnx.reference import ReferenceEvaluator
-
-_TYPES = {
-    number: f"tensor({name})"
-    for number, name in {
-        TensorProto.DOUBLE: "double",
-        TensorProto.FLOAT: "float",
-        TensorProto.FLOAT16: "float16",
-        TensorProto.INT64: "int64",
-        TensorProto.INT32: "int32",
-    }.items()
-}
 
 
 @dataclass(frozen=True)
@@ -45,14 +33,28 @@ class Value:
         """Read what the file says of it."""
         tensor = info.type.tensor_type
         shape = [d.dim_value if d.HasField("dim_value") else d.dim_param for d in tensor.shape.dim]
-        return cls(info.name, _TYPES.get(tensor.elem_type, f"tensor({tensor.elem_type})"), shape)
+        kind = TensorProto.DataType.Name(tensor.elem_type).lower()
+        return cls(info.name, f"tensor({kind})", shape)
 
 
 class ReferenceSession:
-    """What a session of the runtime does, by the reference evaluator."""
+    """What a session of the runtime does, by the reference evaluator.
 
-    def __init__(self, path: Path, model: Any) -> None:
-        self._evaluator, self._graph = ReferenceEvaluator(str(path)), model.graph
+    Parameters
+    ----------
+    source : str or bytes
+        The path of a file, or what it holds.
+    model : onnx.ModelProto
+        The same, read.
+    """
+
+    note = (
+        "ONNX Runtime has its operators in float32 alone: ONNX's reference evaluator is asked, in "
+        "float64"
+    )
+
+    def __init__(self, source: str | bytes, model: Any) -> None:
+        self._evaluator, self._graph = ReferenceEvaluator(source), model.graph
 
     def get_inputs(self) -> list[Value]:
         """What the file takes, but constants that it has itself."""

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from revelu.adapters.onnx_ports import fixed_inputs, read_outputs, rows_of, varying_inputs
-from revelu.adapters.onnx_reference import ReferenceSession
 from revelu.adapters.ports import Ports
 from revelu.errors import FormatError, InputError, TargetError
 from revelu.formats.arrays import first_line
@@ -62,12 +61,10 @@ class OnnxTarget:
         # The path is absolute, since other processes may work in other folders.
         self.path = path.absolute()
         self._session: Any = None
-        self._is_reference = False
         # What revelu wrote says whether it is certified.
         self.certified = certified_of(model)
         try:
             self._session, self._whole = _open_session(self.path, model)
-            self._is_reference = isinstance(self._session, ReferenceSession)
             sources, answers = self.session.get_inputs(), self.session.get_outputs()
             self._inputs = varying_inputs(path, sources, ports, dim_in)
             self._fixed = fixed_inputs(path, sources, self._inputs, ports)
@@ -84,12 +81,8 @@ class OnnxTarget:
     @property
     def notes(self) -> tuple[str, ...]:
         """What was chosen among several inputs and outputs, in words."""
-        found = []
-        if self._is_reference:
-            found.append(
-                "ONNX Runtime has its operators in float32 alone: ONNX's reference evaluator is "
-                "asked, in float64"
-            )
+        note = getattr(self.session, "note", None)
+        found = [] if note is None else [note]
         if self._others:
             asked = ", ".join(self._outputs)
             found.append(f"of the outputs {asked} is asked, not {', '.join(self._others)}")
@@ -248,14 +241,16 @@ def _session(path: Path, model: Any, source: str | bytes) -> Any:
     # The runtime's exceptions share no base class of their own.
     except Exception as error:  # noqa: BLE001
         if "Could not find an implementation" in str(error) and _computes_in_float64(model):
-            return _by_reference(path, model, error)
+            return _by_reference(path, model, source, error)
         raise FormatError(f"{path}: ONNX Runtime cannot run it: {_reason(model, error)}") from None
 
 
-def _by_reference(path: Path, model: Any, error: Exception) -> ReferenceSession:
+def _by_reference(path: Path, model: Any, source: str | bytes, error: Exception) -> Any:
     """A session that has in float64 what the runtime has in float32 alone."""
+    from revelu.adapters.onnx_reference import ReferenceSession  # noqa: PLC0415 - imports onnx
+
     try:
-        return ReferenceSession(path, model)
+        return ReferenceSession(source, model)
     # The evaluator's exceptions share no base class of their own.
     except Exception as other:  # noqa: BLE001
         raise FormatError(

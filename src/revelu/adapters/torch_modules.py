@@ -124,7 +124,7 @@ class TorchTarget:
     Parameters
     ----------
     module : torch.nn.Module
-        Copied, where it can be: what becomes of it later does not matter.
+        Copied: what becomes of it later does not matter.
     dim_in : int, optional
         Number of inputs; those of its first linear layer where not given.
     ports : Ports
@@ -195,11 +195,14 @@ class TorchTarget:
 
 
 def _copied(module: Any) -> Any:
-    """A copy; the module itself where a tensor of it was computed and cannot be copied."""
-    try:
-        return copy.deepcopy(module)
-    except RuntimeError:
-        return module
+    """A copy, for which torch refuses tensors that were computed: those are copied as numbers."""
+    computed = [
+        value
+        for part in module.modules()
+        for value in vars(part).values()
+        if isinstance(value, torch.Tensor) and not value.is_leaf
+    ]
+    return copy.deepcopy(module, {id(value): value.detach().clone() for value in computed})
 
 
 def _row_of(module: Any, ports: Ports, dim_in: int | None) -> tuple[int, ...] | None:

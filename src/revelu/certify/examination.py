@@ -135,9 +135,9 @@ class Examination:
         spread = np.maximum(self.spread, self.noise.spread)
         own = self.agreement.of_answers(self.noise, self.Y)
         typical = self.agreement.tolerances(self.noise, spread)
-        chosen = self.is_drawn & self.is_seen
-        if self.noise.grid is not None and chosen.any():
-            typical = self.agreement.no_tail(typical, own[chosen])
+        if self.noise.grid is not None:
+            chosen = self.is_drawn if self.is_drawn.any() else np.ones(len(own), dtype=bool)
+            typical = self.agreement.no_tail(typical, own[chosen & self.is_seen])
         return np.asarray(np.maximum(typical * growth[:, None], own))
 
     @cached_property

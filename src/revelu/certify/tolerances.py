@@ -99,9 +99,11 @@ class Agreement:
         ----------
         typical : ndarray, shape (k,)
         own : ndarray, shape (n, k)
-            Of each answer.
+            Of each answer; 0 of one that is 0, which has no digits.
         """
-        return np.asarray(np.minimum(typical, 10 * np.median(own, axis=0)))
+        sizes = [column[column > 0.0] for column in own.T]
+        most = [10 * np.median(of) if len(of) else np.inf for of in sizes]
+        return np.asarray(np.minimum(typical, most))
 
     def in_units(self, noise: NoiseFloor) -> str:
         """What the tolerances are, in terms of what the target's answers lack themselves."""
