@@ -236,3 +236,9 @@ def test_numbers_are_rounded_as_a_target_writes_them():
     assert np.array_equal(Numbers("float32").nearest(Y), Y.astype(np.float32))
     rounded = read_numbers(np.round(Y, 3))
     assert np.array_equal(rounded.nearest(Y), np.round(Y, 3))
+
+
+def test_what_has_overflowed_is_a_number_of_every_form_and_what_is_none_of_none():
+    for grid in (Grid(10, digits=4), Grid(10, digits=4, single=True), Grid(10, places=3)):
+        assert grid.holds(np.array([[np.inf], [0.125]])).all()
+        assert not grid.holds(np.array([[np.nan]])).any()

@@ -297,5 +297,7 @@ def _are_decimals(values: FloatArray, form: str) -> BoolArray:
     if _are_single(values):
         return np.asarray(nearest_float32(decimals) == values)
     # A product with a power of ten may be two roundings away from the float64 nearest to the
-    # decimal.
-    return np.asarray(np.abs(decimals - values) <= 2.0 * np.spacing(np.abs(values)))
+    # decimal.  What has overflowed is the same in every form.
+    with np.errstate(invalid="ignore"):
+        near = np.abs(decimals - values) <= 2.0 * np.spacing(np.abs(values))
+    return np.asarray(near | (decimals == values))
