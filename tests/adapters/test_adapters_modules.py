@@ -124,7 +124,7 @@ def test_an_object_of_a_framework_is_asked_as_it_would_be_if_given(in_module, at
 
 def test_an_image_tells_the_inputs_of_a_module_that_begins_with_a_convolution(in_module):
     name = f"{in_module(FRAMEWORKS)}:images"
-    with pytest.raises(InputError, match="Conv2d: give its rows a shape by input_shape"):
+    with pytest.raises(InputError, match="Conv2d: give its rows a shape by image HEIGHTxWIDTHx1"):
         open_oracle(name, trust=True)
     by_image = open_oracle(name, trust=True, image="3x4x1")
     assert by_image.dim_in == 12
@@ -135,6 +135,8 @@ def test_an_image_tells_the_inputs_of_a_module_that_begins_with_a_convolution(in
 
 def test_an_image_tells_the_inputs_of_a_callable():
     assert open_oracle(lambda rows: rows.sum(axis=1), image="3x4x2").dim_in == 24
+    with pytest.raises(InputError, match=r"image must be height x width x channels.*6\.5"):
+        open_oracle(lambda rows: rows.sum(axis=1), image=(6.5, 6))
 
 
 def test_a_framework_s_module_is_imported_anew_in_spawned_processes(in_module):

@@ -1,5 +1,8 @@
 """torch as it is saved: modules of images, dictionaries of outputs, state dicts, programs."""
 
+import os
+import subprocess
+import sys
 import warnings
 from itertools import pairwise
 
@@ -309,6 +312,109 @@ def test_journals_tell_state_dicts_apart(tmp_path):
                 oracle(rows())
 
 
-def test_a_module_that_is_given_the_wrong_rows_is_a_failing_target():
-    with pytest.raises(TargetError):
+def test_rows_that_a_module_does_not_take_are_named_by_their_shape():
+    with pytest.raises(InputError, match=r"Sequential takes no rows of shape 3x2x2 .*by image"):
         revelu.open_oracle(made(convolution), input_shape="3x2x2")(rows())
+    with pytest.raises(InputError, match=r"ModuleDict takes no rows of shape 12"):
+        revelu.open_oracle(nn.ModuleDict({"a": nn.Linear(12, 1)}))(rows())
+
+
+class Picky(nn.Module):
+    def forward(self, x):
+        if (x > 1.0).any():
+            raise RuntimeError("a number is larger than 1")
+        return x.sum(dim=1)
+
+
+def test_a_module_that_fails_on_some_numbers_is_a_failing_target():
+    with pytest.raises(TargetError, match="larger than 1"):
+        revelu.open_oracle(Picky(), 12)(rows() + 10.0)
+
+
+class Nested(nn.Module):
+    def forward(self, x):
+        return {"inner": {"logits": x}, "steps": 3}
+
+
+def test_an_answer_without_a_tensor_is_named():
+    with pytest.raises(InputError, match=r"answers inner \(dict\), steps \(int\), none of which"):
+        revelu.open_oracle(Nested(), 12)(rows())
+
+
+# --- what tells modules apart
+
+
+class Scaled(nn.Module):
+    def __init__(self, scale=1.0, names=("a", "b")):
+        super().__init__()
+        torch.manual_seed(0)
+        self.body, self.scale, self.names = nn.Linear(12, 1), scale, set(names)
+
+    def forward(self, x):
+        return torch.relu(self.body(x)) * self.scale
+
+
+class Shifted(Scaled):
+    def forward(self, x):
+        return super().forward(x) + 1.0
+
+
+Shifted.__name__ = Shifted.__qualname__ = "Scaled"
+
+
+def hooked():
+    module = Scaled()
+    module.register_forward_hook(lambda _module, _inputs, answer: -answer)
+    return module
+
+
+def scripted(scale):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch would rather export
+        return torch.jit.script(OfScript(scale))
+
+
+class OfScript(nn.Module):
+    def __init__(self, scale):
+        super().__init__()
+        torch.manual_seed(0)
+        self.body, self.scale = nn.Linear(12, 1), scale
+
+    def forward(self, x):
+        return self.body(x) * self.scale
+
+
+@pytest.mark.parametrize(
+    ("one", "others"),
+    [
+        (Scaled, [lambda: Scaled(2.0), lambda: Scaled(names="ac"), Shifted, hooked]),
+        (lambda: scripted(1.0), [lambda: scripted(2.0)]),
+    ],
+)
+def test_a_journal_tells_modules_apart_by_code_and_attributes(tmp_path, one, others):
+    journal = tmp_path / "j.db"
+    with revelu.open_oracle(one(), 12, journal=journal) as oracle:
+        oracle(rows())
+    for other in others:
+        with pytest.raises(InputError, match="whose module was"):
+            revelu.open_oracle(other(), 12, journal=journal)
+    with revelu.open_oracle(one(), 12, journal=journal) as again:
+        again(rows())
+        assert again.journal.n_waiting == 0
+
+
+def test_a_module_is_the_same_in_every_process(tmp_path):
+    text = "import torch\nclass M(torch.nn.Linear):\n    words = frozenset({'a', 'b', 'c'})\n"
+    text += "    def forward(self, x):\n        return x if x in {'a', 'b', 'c'} else x + 1\n"
+    (tmp_path / "mine.py").write_text(text, encoding="utf-8")
+    told = "import torch, mine; from revelu.adapters.module_code import digest_of; "
+    told += "torch.manual_seed(0); print(digest_of(mine.M(3, 1)))"
+    python_path = os.pathsep.join([f"{tmp_path}", *sys.path])
+    found = set()
+    for seed in ("1", "2"):
+        own = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": python_path}
+        run = subprocess.run(
+            [sys.executable, "-c", told], env=own, capture_output=True, text=True, check=True
+        )
+        found.add(run.stdout)
+    assert len(found) == 1

@@ -308,3 +308,8 @@ def test_journal_keeps_how_rounds_are_cut(tmp_path):
         ):
             assert revelu.extract(oracle, seed=1).network == expected.network
         assert silent.cuts == []
+
+
+def test_what_is_no_executor_is_refused():
+    with pytest.raises(InputError, match=r"executor must be a concurrent.futures.Executor, got 3"):
+        revelu.open_oracle(lambda X: X.sum(axis=1), 3, executor=3)

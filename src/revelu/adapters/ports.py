@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from math import prod
+from operator import index
 from typing import Any, Self
 
 import numpy as np
@@ -123,7 +124,8 @@ def _shape(given: Any) -> tuple[int, ...]:
     if isinstance(given, str) and _SHAPE.fullmatch(given):
         given = re.split("[x,]", given)
     try:
-        sizes = (given,) if isinstance(given, int) else tuple(int(size) for size in given)
+        each = (given,) if isinstance(given, int) else given
+        sizes = tuple(int(size) if isinstance(size, str) else index(size) for size in each)
     except (TypeError, ValueError):
         sizes = ()
     if not sizes or min(sizes) < 1:

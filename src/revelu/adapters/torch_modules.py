@@ -1,7 +1,6 @@
 """torch modules: as targets that are asked, and of networks that were recovered."""
 
 import copy
-import hashlib
 import warnings
 from collections.abc import Mapping
 from functools import partial
@@ -145,19 +144,16 @@ class TorchTarget:
         numbers = [*self.module.parameters(), *self.module.buffers()]
         real = next((p for p in numbers if p.is_floating_point()), torch.empty(0).double())
         self._dtype, self._device = real.dtype, real.device
+        self._has_answered = False
 
     @property
     def facts(self) -> dict[str, str]:
         """What decides its answers."""
-        digest = hashlib.sha256(repr(self.module).encode())
-        # Some buffers are no part of the state dict.
-        state = {**self.module.state_dict(), **dict(self.module.named_buffers())}
-        for name, value in sorted(state.items()):
-            digest.update(f"{name} {tuple(value.shape)} {value.dtype}".encode())
-            digest.update(value.detach().cpu().reshape(-1).view(torch.uint8).numpy().tobytes())
-        found = {"module": digest.hexdigest()}
+        from revelu.adapters.module_code import digest_of  # noqa: PLC0415 - it needs torch, too
+
+        found = {"module": digest_of(self.module)}
         if self._ports != Ports():
-            found["ports"] = f"{self._ports.input_shape} {self._ports.output_name}"
+            found["ports"] = f"{self.row} {self._ports.output_name}"
         return found
 
     def __call__(self, X: FloatArray) -> Any:
@@ -166,16 +162,38 @@ class TorchTarget:
         Raises
         ------
         InputError
-            If it gives several outputs of which none is named.
+            If it takes no rows of this shape, or gives several outputs of which none is named.
         """
         rows = X if self.row is None else X.reshape(len(X), *self.row)
-        with torch.no_grad():
-            answer = self.module(torch.tensor(rows, dtype=self._dtype, device=self._device))
+        try:
+            answer = self._answer(rows)
+        except Exception:
+            if not self._has_answered:
+                self._check_takes(rows.shape)
+            raise
+        self._has_answered = True
         answer = self._output_of(answer).detach().cpu()
         # NumPy has no bfloat16; float32 holds every number of fewer bits as it is.
         is_short = answer.is_floating_point() and answer.dtype.itemsize < torch.float32.itemsize
         found = np.asarray(answer.float() if is_short else answer)
         return found.reshape(len(X), -1) if found.ndim and len(found) == len(X) else found
+
+    def _answer(self, rows: FloatArray) -> Any:
+        with torch.no_grad():
+            return self.module(torch.tensor(rows, dtype=self._dtype, device=self._device))
+
+    def _check_takes(self, shape: tuple[int, ...]) -> None:
+        """Refuse a module that takes no zeros either: it is not the numbers that it fails on."""
+        try:
+            self._answer(np.zeros(shape))
+        except Exception as error:
+            reason = next(iter(f"{error}".splitlines()), "")
+            by = "image HEIGHTxWIDTHxCHANNELS or by " if len(shape) == 4 else ""
+            raise InputError(
+                f"{_name(self.module)} takes no rows of shape {'x'.join(map(str, shape[1:]))} "
+                f"({type(error).__name__}: {reason}): give their shape by {by}input_shape, or name "
+                "a function that calls it as it is to be called"
+            ) from error
 
     def _output_of(self, answer: Any) -> Any:
         """The tensor to read among those of a dictionary or of a tuple."""
@@ -189,6 +207,12 @@ class TorchTarget:
                 raise InputError(f"{name} has one output, without the output_name {given}")
             return answer
         tensors = {key: value for key, value in named.items() if isinstance(value, torch.Tensor)}
+        if not tensors:
+            kinds = ", ".join(f"{key} ({type(value).__name__})" for key, value in named.items())
+            raise InputError(
+                f"{name} answers {kinds or 'nothing'}, none of which is a tensor: name a function "
+                "that returns the one to read"
+            )
         real = [key for key, value in tensors.items() if value.is_floating_point()]
         others = [key for key in tensors if key not in real]
         return tensors[chosen_output(name, real, others, given)]
@@ -218,12 +242,12 @@ def _row_of(module: Any, ports: Ports, dim_in: int | None) -> tuple[int, ...] | 
     if first is None:
         return None
     if kind.startswith("Conv"):
-        sizes = "x".join(
-            [f"{getattr(first, 'in_channels', first.weight.shape[1])}", *_SIZES[-int(kind[4]) :]]
-        )
+        n = f"{getattr(first, 'in_channels', first.weight.shape[1])}"
+        sizes = _SIZES[-int(kind[4]) :]
+        as_image = f"image {'x'.join([*sizes, n])} or " if kind == "Conv2d" else ""
         raise InputError(
-            f"the first layer of {_name(module)} is a {kind}: give its rows a shape by input_shape "
-            f"{sizes}"
+            f"the first layer of {_name(module)} is a {kind}: give its rows a shape by {as_image}"
+            f"input_shape {'x'.join([n, *sizes])}"
         )
     if kind.startswith("Embedding"):
         raise InputError(f"{_name(module)} begins with an {kind}: it takes no real numbers")

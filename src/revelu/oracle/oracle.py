@@ -156,6 +156,11 @@ class Oracle:
             raise InputError(f"max_seconds must be a positive number, got {max_seconds!r}")
         if domain is not None and box is not None:
             raise InputError("a box goes into the domain: give one of the two")
+        if executor is not None and not callable(getattr(executor, "submit", None)):
+            raise InputError(
+                f"executor must be a concurrent.futures.Executor, got {executor!r}; for threads, "
+                "ThreadPoolExecutor(4)"
+            )
         self._ask = ask
         self.name = name
         self.box = None if box is None else (float(box[0]), float(box[1]))
