@@ -370,3 +370,48 @@ def test_files_with_different_heads_differ(tmp_path):
     # A file without a head is what lies below one.
     assert revelu.compare(paths["logit"], paths["none"]).agree
     assert revelu.compare(paths["logit"], paths["logit"]).agree
+
+
+def less_shift(network, seed):
+    """Logits with the same softmax: an affine function of the last hidden layer is added to all."""
+    rng = np.random.default_rng(seed)
+    (*weights, A), (*biases, c) = network.weights, network.biases
+    added = rng.normal(size=(1, A.shape[1])), rng.normal()
+    return revelu.Network([*weights, A + added[0]], [*biases, c + added[1]])
+
+
+def test_logits_below_a_softmax_are_compared_up_to_a_common_shift(tmp_path):
+    network = zoo.random_network([3, 6, 4], seed=8)
+    other = shuffled(less_shift(network, 1), 2)
+    softmax = Link.named("softmax")
+    paths = {n: tmp_path / f"{n}.onnx" for n in ("a", "b", "a_bare", "b_bare", "wrong")}
+    for path, (found, link) in zip(
+        paths.values(),
+        [
+            (network, softmax),
+            (other, softmax),
+            (network, Link.named("none")),
+            (other, Link.named("none")),
+            (changed(other, 1, 0, 1.01), softmax),
+        ],
+        strict=True,
+    ):
+        save_arrays(path, [*found.weights], [*found.biases], found.skip, "float64", link)
+    found = revelu.compare(paths["a"], paths["b"])
+    assert found.agree
+    assert found.up_to_shift
+    assert found.max_relative_error < 1e-9
+    # A file that does not say is what lies below the head of the other.
+    assert revelu.compare(paths["a"], paths["b_bare"]).agree
+    assert not revelu.compare(paths["a"], paths["wrong"]).agree
+    bare = revelu.compare(paths["a_bare"], paths["b_bare"])
+    assert not bare.agree
+    assert "they agree up to what is added to all outputs" in bare.reason
+    assert "they agree up to" not in revelu.compare(paths["a_bare"], paths["wrong"]).reason
+    said = invoke("compare", paths["a"], paths["b"])
+    assert said.exit_code == 0
+    assert "compared up to what is added to all of them" in said.stdout
+    with_box = ("--box", "-1", "1")
+    told = invoke("compare", paths["a_bare"], paths["b_bare"], *with_box)
+    assert told.exit_code == 1
+    assert "they agree up to what is added to all answers of a row" in " ".join(told.stdout.split())

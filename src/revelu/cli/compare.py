@@ -181,6 +181,7 @@ def _document(first: str, second: str, found: "Comparison") -> dict[str, Any]:
         "tolerance": found.tolerance,
         "max_relative_error": found.max_relative_error,
         "reason": found.reason,
+        "up_to_shift": found.up_to_shift,
         "max_parameter_error": None if alignment is None else alignment.max_parameter_error,
         "worst_parameter": None if alignment is None else alignment.worst_parameter,
         "permutations": [] if alignment is None else [p.tolist() for p in alignment.permutations],

@@ -25,3 +25,12 @@ def to_log_ratios(network: Network) -> Network:
 def from_log_ratios(network: Network) -> Network:
     """Return the network of logits whose last one is 0, one output more."""
     return network.then(np.eye(network.dim_out + 1, network.dim_out))
+
+
+def without_shift(network: Network) -> Network:
+    """Return the network whose outputs have the mean 0: less what all of them have in common.
+
+    Two networks have the same softmax if these are one function.
+    """
+    k = network.dim_out
+    return network.then(np.eye(k) - 1.0 / k)

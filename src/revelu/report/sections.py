@@ -336,6 +336,9 @@ def facts(command: str, account: Mapping[str, Any]) -> list[tuple[str, str]]:
     return found
 
 
+_UP_TO_SHIFT = "compared up to what is added to all of them, which the softmax does not show"
+
+
 def _of_comparison(account: Mapping[str, Any], most: int = 24) -> list[tuple[str, str]]:
     """Where two networks differ; of a layer its first numbers."""
     if (answers := account.get("answers")) is not None:
@@ -345,6 +348,7 @@ def _of_comparison(account: Mapping[str, Any], most: int = 24) -> list[tuple[str
     widths = ("-".join(map(str, a)) for a in account["architectures"])
     rows = [("networks", " and ".join(widths))]
     rows += [("because", account["reason"])] if account["reason"] else []
+    rows += [("logits", _UP_TO_SHIFT)] if account["up_to_shift"] else []
     unmatched = account["unmatched"]
     if (error := account["max_parameter_error"]) is not None and not unmatched:
         worst = f"{account['worst_parameter'] or 'none'}, off by {error:.2g}"

@@ -1,6 +1,6 @@
 """Compare: the parameters of two networks, aligned up to what no answer can tell."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 
@@ -9,7 +9,13 @@ import numpy as np
 from revelu.adapters import named_network
 from revelu.errors import InputError
 from revelu.formats import heads_of
+from revelu.formats.reading import is_read, read_model
 from revelu.network import Alignment, Network, align
+from revelu.network.logits import without_shift
+from revelu.numerics.links import Link
+
+# Operators that undo what is added to all of their inputs.
+_SHIFTED = ("Softmax", "LogSoftmax")
 
 
 @dataclass(frozen=True)
@@ -30,6 +36,9 @@ class Comparison:
     reason : str
         Why they do not agree; empty where they do.
     first, second : Network
+    up_to_shift : bool
+        Whether outputs were compared less what all of them have in common, which a softmax above
+        them does not show.
     """
 
     agree: bool
@@ -39,6 +48,7 @@ class Comparison:
     reason: str
     first: Network
     second: Network
+    up_to_shift: bool = False
 
 
 def compare(
@@ -47,6 +57,9 @@ def compare(
     tolerance: float = 1e-6,
 ) -> Comparison:
     """Compare the parameters of two networks up to permutation, scale and free sign.
+
+    Logits below a softmax are compared up to what is added to all of them, which may depend on the
+    input.
 
     Parameters
     ----------
@@ -77,8 +90,22 @@ def compare(
     if not 0 < tolerance < np.inf:
         raise InputError(f"tolerance must be a positive number, got {tolerance!r}")
     a, b = (n if isinstance(n, Network) else named_network(n) for n in (first, second))
-    if reason := _unlike(a, b) or _other_heads(first, second):
+    heads = [head for head in map(_head_of, (first, second)) if head]
+    if reason := _unlike(a, b) or _other_heads(heads):
         return Comparison(False, tolerance, np.inf, None, reason, a, b)
+    if heads and all(head[-1] in _SHIFTED for head in heads):
+        below = _compared(without_shift(a), without_shift(b), tolerance)
+        return replace(below, first=a, second=b, up_to_shift=True)
+    found = _compared(a, b, tolerance)
+    if not found.agree and not heads and a.dim_out > 1:
+        below = _compared(without_shift(a), without_shift(b), tolerance)
+        also = "; they agree up to what is added to all outputs, which a softmax does not show"
+        return replace(found, reason=found.reason + also) if below.agree else found
+    return found
+
+
+def _compared(a: Network, b: Network, tolerance: float) -> Comparison:
+    """Compare two networks of the same depth, inputs and outputs."""
     alignment = align(a, b)
     if alignment.unmatched:
         n = len(alignment.unmatched)
@@ -100,11 +127,17 @@ def _unlike(a: Network, b: Network) -> str:
     return "; ".join(f"{m} against {n} {what}" for what, (m, n) in counts.items() if m != n)
 
 
-def _other_heads(*networks: Network | str | PathLike[str]) -> str:
+def _head_of(network: Network | str | PathLike[str]) -> tuple[str, ...]:
+    """The operators above the last layer of a file, as ``Softmax``; nothing where it has none."""
+    path = None if isinstance(network, Network) else Path(network)
+    if path is None or not path.is_file():
+        return ()
+    return Link.named(read_model(path).head).form.steps if is_read(path) else heads_of(path)
+
+
+def _other_heads(heads: list[tuple[str, ...]]) -> str:
     """How the heads of two files differ, where both have one: parameters are below them."""
-    files = [Path(n) for n in networks if isinstance(n, str | PathLike)]
-    heads = [heads_of(path) for path in files if path.is_file()]
-    if len(heads) < 2 or not all(heads) or heads[0] == heads[1]:
+    if len(heads) < 2 or heads[0] == heads[1]:
         return ""
     first, second = (" and ".join(head) for head in heads)
     return f"{first} against {second} above the last layer"

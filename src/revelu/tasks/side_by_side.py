@@ -88,12 +88,23 @@ class SideBySide:
         return self.relative <= self.tolerance
 
     @property
+    def _agree_up_to_shift(self) -> bool:
+        """Whether answers that differ are within the tolerance less what a row's have in common."""
+        if self.agree or not self.are_classes:
+            return False
+        D = self.first - self.second
+        left = float(np.abs(D - D.mean(axis=1, keepdims=True)).max())
+        return left * self.relative <= self.tolerance * float(self.differences.max())
+
+    @property
     def statement(self) -> str:
         """What a reviewer may sign: a sentence with the figures it rests on."""
         n, largest = len(self.first), float(self.differences.max())
         rows = f"{n:,} row{'s' * (n != 1)}" if not self.where else f"{n:,} {self.where}"
         said = f"on {rows} no answer differs by more than {largest:.2g}"
         said += f" ({self.relative:.2g} of the largest answer)"
+        if self._agree_up_to_shift:
+            said += "; they agree up to what is added to all answers of a row, as below a softmax"
         if self.are_classes:
             n_other = int(self.is_other_class.sum())
             at_most_other = at_most(100.0 * upper_bound(n_other, n))
