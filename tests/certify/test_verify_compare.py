@@ -151,8 +151,59 @@ def test_labels_that_no_output_stands_for_are_refused():
         revelu.verify(THREE, names, labels=True, checks=100)
     with pytest.raises(revelu.InputError, match="everywhere"):
         revelu.verify(THREE, THREE, labels=True, box=(0.0, 1.0))
-    told = Oracle(names, 8, classes=["cat", "dog", "owl"])
-    assert revelu.verify(THREE, told, labels=True, checks=300).status is Status.RECOVERED
+
+
+def test_names_of_classes_are_told_in_the_order_of_outputs():
+    def checked(classes):
+        told = revelu.open_oracle(names, 8, classes=classes)
+        return revelu.verify(THREE, told, labels=True, checks=300)
+
+    found = checked(["cat", "dog", "owl"])
+    assert found.status is Status.RECOVERED
+    assert found.class_names == ("cat", "dog", "owl")
+    assert checked(["dog", "cat", "owl"]).status is Status.UNVERIFIED
+    with pytest.raises(revelu.TargetError, match="'owl', which is none of the classes cat, dog"):
+        checked(["cat", "dog"])
+    with pytest.raises(revelu.InputError, match=r"4 names .* stand for 3"):
+        checked(["cat", "dog", "owl", "yak"])
+    with pytest.raises(revelu.InputError, match="list of names"):
+        checked("cat,dog,owl")
+
+
+def test_names_of_classes_are_given_on_the_command_line(tmp_path, monkeypatch):
+    module = f"named_{tmp_path.name}".replace("-", "_")
+    lines = ["import numpy as np, revelu", "net = revelu.load('net.npz')", "def names(X):"]
+    lines += ["    return np.array(['cat', 'dog', 'owl'])[net(X).argmax(axis=1)]", ""]
+    (tmp_path / f"{module}.py").write_text("\n".join(lines), encoding="utf-8")
+    THREE.save(tmp_path / "net.npz")
+    monkeypatch.chdir(tmp_path)
+    how = ("--labels", "--trust", "--checks", "300", "--classes", "cat,dog,owl")
+    done = invoke("verify", "net.npz", f"{module}:names", *how)
+    assert done.exit_code == 0
+    assert "cat, dog, owl" in done.stdout
+
+
+def softmax_of(network, digits):
+    def answers(X):
+        Z = np.exp(0.1 * network(X))
+        return np.round(Z / Z.sum(axis=1, keepdims=True), digits)
+
+    return answers
+
+
+def test_equal_rounded_probabilities_say_no_label():
+    asked = np.random.default_rng(0).standard_normal((100, 8))
+    target = softmax_of(THREE, 2)
+    found = revelu.verify(THREE, target, labels=True, dim_in=8, inputs=asked)
+    assert found.status is Status.RECOVERED
+    said = found.certificate
+    assert "the largest answers are equal" in said.statement
+    assert 0 < 3000 - said.n_checks < 600
+    wrong = changed(THREE, 1, 0, 1.2)
+    assert revelu.verify(wrong, target, labels=True, dim_in=8).status is Status.UNVERIFIED
+    # Where all answers are equal everywhere, nothing is said, and nothing is certified.
+    nothing = softmax_of(THREE, 0)
+    assert revelu.verify(THREE, nothing, labels=True, dim_in=8).status is not Status.RECOVERED
 
 
 def test_labels_that_change_are_said_so():

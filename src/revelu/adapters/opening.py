@@ -55,6 +55,7 @@ def open_oracle(
     remote: bool = False,
     image: str | Sequence[int] | None = None,
     link: str = "auto",
+    classes: Sequence[str] = (),
 ) -> Oracle:
     """Open a target.
 
@@ -116,6 +117,9 @@ def open_oracle(
         What undoes the target's head: ``auto`` looks for it, ``none`` takes answers as they are;
         ``logit``, ``softmax``, ``log-softmax``, ``log``, ``log1p`` and ``atanh`` may have a scale,
         as ``logit*100`` of per cent.
+    classes : sequence of str
+        Names of the classes that the target answers, in the order in which they are numbered; an
+        endpoint has its own.
 
     Returns
     -------
@@ -147,7 +151,7 @@ def open_oracle(
         own: dict[str, Any] = {"dim_in": dim_in, "journal": journal, "batch": batch, "rate": rate}
         own |= {**options, **names, **filed}
         own |= {"image": shape}
-        own |= {"link": None if link == "auto" else link}
+        own |= {"link": None if link == "auto" else link, "classes": classes or None}
         given = [name for name, value in own.items() if value is not None]
         if given or remote:
             raise InputError(f"an oracle has its own {', '.join(given or ['remote'])}")
@@ -158,7 +162,10 @@ def open_oracle(
     # Data that a domain is like, and an image, tell how many inputs a target has.
     size = domain.dim_target if dim_in is None and isinstance(domain, Domain) else dim_in
     size = prod(shape) if size is None and shape is not None else size
+    if isinstance(classes, str) or not all(isinstance(one, str) for one in classes):
+        raise InputError(f"classes must be a list of names, got {classes!r}")
     if endpoint is not None:
+        _refuse({"classes": classes or None}, f"of {name} are those of its Endpoint")
         _refuse(filed, f"is for files and modules, which {name} is not")
         opened: Any = open_endpoint(endpoint, size, rate=rate, **names)
     else:
@@ -179,7 +186,7 @@ def open_oracle(
         is_remote=remote or endpoint is not None,
         client=getattr(opened, "client", None) if endpoint is not None else None,
         image=shape or image_of_row(getattr(opened, "row", None)),
-        classes=() if endpoint is None else endpoint.classes,
+        classes=tuple(classes) if endpoint is None else endpoint.classes,
         link=link,
         **options,
     )

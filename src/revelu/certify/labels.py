@@ -28,6 +28,8 @@ class LabelExamination:
         Checks that the budget did not allow.
     beside : float
         How far off borders those stand, relative to an input's size.
+    largest : ndarray of bool, shape (n, k)
+        Which answers of the target are as large as any; (n, 0) where it answers labels alone.
     """
 
     X: FloatArray
@@ -36,11 +38,17 @@ class LabelExamination:
     is_drawn: BoolArray
     n_skipped: int
     beside: float
+    largest: BoolArray
+
+    @property
+    def is_tied(self) -> BoolArray:
+        """Where the predicted label is one of several that the target does not tell apart, (n,)."""
+        return among_equals(self.largest, self.predicted)
 
     @property
     def wrong(self) -> FloatArray:
         """Inputs whose labels differ, (m, d)."""
-        return np.asarray(self.X[self.labels != self.predicted])
+        return np.asarray(self.X[(self.labels != self.predicted) & ~self.is_tied])
 
     def by(self, network: Network, classes: FloatArray) -> "LabelExamination":
         """Return the same labels, held against those of another network."""
@@ -54,7 +62,25 @@ class LabelExamination:
             for name in ("X", "labels", "predicted", "is_drawn")
         )
         beside = max(part.beside for part in parts)
-        return cls(X, labels, predicted, is_drawn, parts[-1].n_skipped, beside)
+        largest = np.concatenate([part.largest for part in parts])
+        return cls(X, labels, predicted, is_drawn, parts[-1].n_skipped, beside, largest)
+
+
+def among_equals(largest: BoolArray, predicted: FloatArray) -> BoolArray:
+    """Where a predicted label is one of several answers that are the largest, (n,).
+
+    Rounded probabilities are equal near a border: there they say no label.
+
+    Parameters
+    ----------
+    largest : ndarray of bool, shape (n, k)
+    predicted : ndarray, shape (n,)
+        Places of answers.
+    """
+    if largest.shape[1] < 2:
+        return np.zeros(len(predicted), dtype=bool)
+    place = np.clip(predicted.astype(np.intp), 0, largest.shape[1] - 1)
+    return np.asarray((largest.sum(axis=1) > 1) & largest[np.arange(len(place)), place])
 
 
 def predict_labels(network: Network, classes: FloatArray, X: FloatArray) -> FloatArray:
@@ -83,7 +109,8 @@ def examine_labels(
     classes : ndarray, shape (k,)
         The labels that outputs stand for.
     oracle : Oracle
-        Of labels, (m, d) -> (m, 1).  Queries are booked under ``verify``.
+        Of labels, (m, d) -> (m, 1), or (m, 1 + k) with which answers are the largest behind.
+        Queries are booked under ``verify``.
     n_checks : int
         Inputs of N(0, I); fewer where the budget is smaller.
     share_beside : float
@@ -102,14 +129,15 @@ def examine_labels(
     sides = sides[: n_asked - n_drawn]
     X = np.vstack([drawn, sides])
     with oracle.phase("verify"):
-        labels = oracle(X)[:, 0]
+        answered = oracle(X)
     return LabelExamination(
         X,
-        labels,
+        answered[:, 0],
         predict_labels(network, classes, X),
         np.arange(len(X)) < n_drawn,
         n_checks - n_drawn,
         beside,
+        answered[:, 1:] > 0.0,
     )
 
 
@@ -203,9 +231,12 @@ def certify_labels(
     n_requests : int
         That carried the inputs drawn, of a target that is elsewhere.
     """
-    same, drawn = examination.labels == examination.predicted, examination.is_drawn
-    n, n_sides = int(drawn.sum()), int((~drawn).sum())
-    n_bad, n_bad_sides = int((~same[drawn]).sum()), int((~same[~drawn]).sum())
+    # Where several answers are the largest, the label is not told: such inputs are no checks.
+    is_told = ~examination.is_tied
+    differs = (examination.labels != examination.predicted) & is_told
+    drawn, beside = (is_told & on for on in (examination.is_drawn, ~examination.is_drawn))
+    n, n_sides = int(drawn.sum()), int(beside.sum())
+    n_bad, n_bad_sides = int(differs[drawn].sum()), int(differs[beside].sum())
     bound = upper_bound(n_bad, n, CONFIDENCE)
     inputs = f"inputs {words}" if words else "N(0, I) inputs"
     if n_bad:
@@ -221,6 +252,8 @@ def certify_labels(
         said += f", and {n_sides:,} more within {examination.beside:g} of a border"
         said += f", {n_bad_sides:,} of which differ" if n_bad_sides else ""
     said += ")"
+    if n_tied := int((~is_told).sum()):
+        said += f"; at {n_tied:,} more the largest answers are equal, and say no label"
     if examination.n_skipped:
         said += f"; the budget left out {examination.n_skipped:,} checks"
     if fidelity is not None:

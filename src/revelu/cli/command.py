@@ -25,6 +25,7 @@ from revelu.cli.endpoints import (
     Remote,
     Request,
     RetryFor,
+    classes_of,
     target_of,
 )
 from revelu.cli.exit_codes import ExitCode
@@ -520,12 +521,12 @@ class Asking(Command):
         from revelu.adapters.executors import executor
         from revelu.cli.domains import domain_of
 
-        domain = domain_of(self, box)
+        domain, target = domain_of(self, box), target_of(self)
         with (
             self.timed(),
             executor(self.workers, self.dask) as pool,
             open_oracle(
-                target_of(self),
+                target,
                 dim_in=dim_in if self.dim_in is None else self.dim_in,
                 budget=self.budget,
                 journal=self.journal,
@@ -545,6 +546,7 @@ class Asking(Command):
                 rate=self.rate,
                 remote=self.remote,
                 link=self.link,
+                classes=classes_of(self) if isinstance(target, str) else (),
             ) as oracle,
         ):
             self.target = told(self.target)

@@ -52,7 +52,7 @@ Get: TypeAlias = Annotated[
 Classes: TypeAlias = Annotated[
     str | None,
     optional(
-        "Names of the classes that the target answers, in order, joined by commas.",
+        "Names of the classes that TARGET answers, in the order of the outputs, joined by commas.",
         metavar="A,B,...",
     ),
 ]
@@ -111,7 +111,7 @@ def target_of(options: Addressed) -> Any:
     given = {name: getattr(options, name) for name in names}
     given |= {
         "headers": dict(map(_header, options.header or ())) or None,
-        "classes": [name.strip() for name in (options.classes or "").split(",") if name.strip()],
+        "classes": classes_of(options),
         "method": "GET" if options.get else None,
     }
     given = {name: value for name, value in given.items() if value}
@@ -125,12 +125,18 @@ def target_of(options: Addressed) -> Any:
         return read_profile(file, **given, **({"url": options.target} if is_address else {}))
     if is_address:
         return Endpoint(options.target, **given)
+    given.pop("classes", None)  # of what is no endpoint the oracle knows them
     if given:
         option = {"headers": "header", "method": "get"}.get(name := next(iter(given)), name)
         raise InputError(
             f"--{option.replace('_', '-')} is for addresses, which {options.target} is not"
         )
     return options.target
+
+
+def classes_of(options: Addressed) -> list[str]:
+    """Return the names of classes that options give, in their order."""
+    return [name.strip() for name in (options.classes or "").split(",") if name.strip()]
 
 
 def _header(text: str) -> tuple[str, str]:

@@ -54,6 +54,11 @@ class ClassNames:
         return self._n > 0
 
     @property
+    def n_given(self) -> int:
+        """How many were told before anything was answered."""
+        return self._n_given
+
+    @property
     def are_given(self) -> bool:
         """Whether their order was told, and is not that in which they are answered."""
         return self._n_given > 0
@@ -91,9 +96,21 @@ class ClassNames:
         self._names |= names
 
     def numbers(self, codes: FloatArray) -> FloatArray:
-        """Return the numbers of names for their codes (n, 1); those of numbers are themselves."""
+        """Return the numbers of names for their codes (n, 1); those of numbers are themselves.
+
+        Raises
+        ------
+        TargetError
+            If one is none of those that were told.
+        """
         if not self._names.keys() >= set(codes[:1].ravel().tolist()) or codes.shape[1] != 1:
             return codes
+        others = set(codes.ravel().tolist()) - self._places.keys() if self.are_given else set()
+        if others:
+            known = ", ".join(self.name(place) for place in range(self._n_given))
+            raise TargetError(
+                f"the answer is {self._names[min(others)]!r}, which is none of the classes {known}"
+            )
         self._n += len(codes)
         for code in codes.ravel().tolist():
             self._places.setdefault(code, len(self._places))

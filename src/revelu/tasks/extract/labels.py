@@ -8,6 +8,7 @@ import numpy as np
 
 from revelu.certify.labels import (
     LabelExamination,
+    among_equals,
     certify_labels,
     examine_labels,
     fidelity_of_labels,
@@ -130,18 +131,28 @@ _NO_NUMBERS = NoiseFloor(
 
 
 class _Labelled(Oracle):
-    """A target that answers labels, counted, kept and limited by the oracle of another one."""
+    """A target that answers labels, counted, kept and limited by the oracle of another one.
 
-    def __init__(self, inner: Oracle) -> None:
+    Parameters
+    ----------
+    inner : Oracle
+    with_ties : bool
+        Whether, behind the label, it is answered which answers are as large as any, (m, k).
+    """
+
+    def __init__(self, inner: Oracle, *, with_ties: bool = False) -> None:
         super().__init__(
             self._ask, inner.dim_in, name=inner.name, budget=inner.budget, batch_rows=sys.maxsize
         )
-        self._inner = inner
+        self._inner, self._with_ties = inner, with_ties
 
     def _ask(self, X: FloatArray) -> FloatArray:
         spread = self._inner.spread_out(self.rows_a_request)
         with self._inner.as_answered(), self._inner.phase(self.current_phase), spread:
-            return as_labels(self._inner(X))
+            Y = self._inner(X)
+        if not self._with_ties or Y.shape[1] == 1:
+            return as_labels(Y)
+        return np.column_stack([as_labels(Y), Y.max(axis=1, keepdims=True) == Y])
 
     @property
     def remaining(self) -> int | None:
@@ -165,9 +176,9 @@ def _watch(job: CertifyingJob, oracle: Oracle, n: int = 128, *, n_kept: int = 8)
     X = job.rng.standard_normal((n, oracle.dim_in))
     with oracle.phase("noise"):
         first, again = oracle(X), oracle(X)
-    if changed := int((first != again).sum()):
+    if changed := int((first != again).any(axis=1).sum()):
         return _CHANGED.format(n=changed, of=n)
-    kept = first[:n_kept]
+    kept = first[:n_kept, :1]
     job.oracle.watch(Sentinels(X[:n_kept], kept, np.zeros(kept.shape), as_labels))
     return ""
 
@@ -254,7 +265,8 @@ def verify_labels(job: CertifyingJob, network: Network) -> Recovery:
     InputError
         If the network's outputs stand for another number of classes than the target has.
     """
-    oracle, job.oracle.names.are_expected = _Labelled(job.oracle), True
+    oracle = _Labelled(job.oracle, with_ties=True)
+    job.oracle.names.are_expected = True
     given = replace(_recovery(job, Status.UNVERIFIED), network=network, method="verify")
     try:
         if changed := _watch(job, oracle):
@@ -276,7 +288,14 @@ def verify_labels(job: CertifyingJob, network: Network) -> Recovery:
         certificate=certificate,
         evidence=differs if status is Status.UNVERIFIED else (),
         classes=tuple(classes.tolist()),
+        class_names=_named(job, classes),
     )
+
+
+def _named(job: CertifyingJob, classes: FloatArray) -> tuple[str, ...]:
+    """What classes are called, where the target answers names."""
+    names = job.oracle.names
+    return tuple(names.name(place) for place in classes.tolist()) if names else ()
 
 
 def _rounding_of(oracle: Oracle, rng: np.random.Generator) -> float:
@@ -308,7 +327,15 @@ def _classes_of(job: CertifyingJob, oracle: Oracle, network: Network) -> FloatAr
     """
     n_classes, names = max(network.dim_out, 2), job.oracle.names
     if names and not names.are_given:
-        raise InputError("the answers are names: say which output stands for which, --classes A,B")
+        raise InputError(
+            "the answers are names: say which output stands for which, --classes A,B or "
+            'open_oracle(..., classes=["A", "B"])'
+        )
+    if names and names.n_given != n_classes:
+        raise InputError(
+            f"{names.n_given} names of classes are given, and the network's outputs stand for "
+            f"{n_classes}"
+        )
     is_sign = job.oracle.dim_out == 1 and not job.oracle.tally.may_be_labels
     if names or is_sign or job.oracle.dim_out == n_classes:
         return np.arange(float(n_classes))
@@ -316,7 +343,7 @@ def _classes_of(job: CertifyingJob, oracle: Oracle, network: Network) -> FloatAr
     n = job.checks if left is None else max(min(job.checks, left // 3), 1)
     X = job.rng.standard_normal((n, oracle.dim_in))
     with oracle.phase("verify"):
-        seen = np.unique(oracle(X))
+        seen = np.unique(oracle(X)[:, 0])
     if len(seen) < n_classes and n < job.checks:
         raise LimitReachedError(f"the budget left {n:,} labels, too few to see every class")
     if len(seen) != n_classes:
@@ -332,11 +359,13 @@ def _on_rows(job: CertifyingJob, network: Network, classes: FloatArray) -> Fidel
         if not len(rows):
             continue
         with job.oracle.phase("verify"), job.oracle.as_answered():
-            labels = as_labels(job.oracle.at(rows))[:, 0]
+            Y = job.oracle.at(rows)
         domain = job.oracle.domain
         X = rows if domain is None else domain.to_coordinates(rows)
         names = () if domain is None else domain.names
         predicted = predict_labels(network, classes, X)
+        is_tied = among_equals(Y.max(axis=1, keepdims=True) == Y, predicted)
+        labels = np.where(is_tied, predicted, as_labels(Y)[:, 0])
         said = fidelity_of_labels(labels, predicted, rows, names, source)
         if found is None or said.fraction_within < found.fraction_within:
             found = said
