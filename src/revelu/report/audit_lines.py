@@ -9,7 +9,7 @@ from revelu.severity import ATLAS, OWASP, THEFT, severity_of_copy
 
 MARKS = {
     CONCLUDED: "concluded from other answers, not seen behind these",
-    UNFINISHED: "the attack was cut by the time or the queries it had",
+    UNFINISHED: "an attack was cut, or not made: more may be given away",
 }
 """What follows a line, where its attack was not made on these answers to its end."""
 
@@ -40,8 +40,9 @@ def _cell(row: Mapping[str, Any]) -> Cell:
 
 
 def mark_of(row: Mapping[str, Any]) -> str:
-    """Return the marks of a row, two at most."""
-    return CONCLUDED * bool(row["extrapolated"]) + UNFINISHED * (is_open(row) and was_tried(row))
+    """Return the marks of a row, two at most; what is said why more may be there needs none."""
+    is_cut = is_open(row) and was_tried(row) and not row.get("saturated")
+    return CONCLUDED * bool(row["extrapolated"]) + UNFINISHED * is_cut
 
 
 def was_tried(row: Mapping[str, Any]) -> bool:
@@ -63,11 +64,15 @@ def words(row: Mapping[str, Any]) -> str:
     if row["recovered"] == "function" or _share(row) is not None:
         return f"gives away a copy{_likeness(row)}{cost}"
     if row["recovered"] == "span":
-        return f"gives away what it looks at{cost}"
+        more = "; the target is saturated where more was asked" if row.get("saturated") else ""
+        return f"gives away what it looks at{cost}{more}"
+    if row.get("saturated"):
+        return f"not known: the target is saturated where it was asked{cost}"
     if not was_tried(row):
         why = [*row["not_tried"], *row["notes"]]
         return f"not tried: {why[0]}" if why else "not tried"
-    return f"nothing found in {row['queries'] or 0:,} queries"
+    left = "".join(f"; not tried: {why}" for why in row["not_tried"][:1])
+    return f"nothing found in {row['queries'] or 0:,} queries{left}"
 
 
 def _share(row: Mapping[str, Any]) -> float | None:

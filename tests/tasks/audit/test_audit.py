@@ -374,7 +374,7 @@ def test_what_coarser_answers_tell_is_not_attacked_again(found):
             assert r.queries == row(found, r.implied_by).queries
             assert r.not_tried[0].startswith("an attack of its own")
             assert r.shift < row(found, r.implied_by).shift
-    assert row(found, "top-1 probability").not_tried[0].startswith("a network")
+    assert row(found, "top-1 probability").not_tried[0].startswith("a search for the network")
 
 
 def test_every_row_is_attacked_on_demand():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import ks_2samp
 
-from revelu.oracle import Noisy, Normalised, Rounded, degrade
+from revelu.oracle import Noisy, Normalised, Oracle, Rounded, degrade
 from revelu.recovery import Recovery, Status
 from revelu.tasks.audit.advice import advice
 from revelu.tasks.audit.attack import Finding
@@ -14,6 +14,8 @@ from revelu.tasks.audit.changes import changes, exceeds
 from revelu.tasks.audit.conclusion import concluded, decision, serves
 from revelu.tasks.audit.defences import Defence, defences, in_turn
 from revelu.tasks.audit.implied import broken_by, with_implied
+from revelu.tasks.audit.nature import not_as_network
+from revelu.tasks.audit.outcome import Spent, what_next
 from revelu.tasks.audit.rows import AuditRow, document_rows
 
 DATA = "10 inputs"
@@ -345,3 +347,23 @@ def test_labels_as_they_are_have_advice_of_their_own():
         "no digits and no noise hide labels, for who rounds has these again: they give away the "
         "weights"
     )
+
+
+def test_no_more_time_is_advised_where_it_shows_nothing():
+    """As of logits that were rounded, which an attack takes for steps."""
+
+    def ended(status, *, cut):
+        network = Recovery(status, None, ledger=None)
+        return Finding(9, network, None, cut, False, ())
+
+    first = made("none", "weights")
+    steps = not_as_network(
+        made("logits to 2 decimals", "nothing", finding=ended(Status.NOT_IN_CLASS, cut=False))
+    )
+    cut = made("2 digits", "nothing", cut=True, finding=ended(Status.BUDGET_EXHAUSTED, cut=True))
+    assert (steps.in_vain, cut.in_vain) == (True, False)
+    assert not steps.is_judged
+    oracle = Oracle(lambda X: X, 2)
+    spent = Spent(60.0, 10.0, {row.defence: 5.0 for row in (first, steps, cut)}, longer=3.0)
+    assert what_next(oracle, [first, steps], (), spent) == ""
+    assert what_next(oracle, [first, steps, cut], (), spent) == "--max-seconds 120"

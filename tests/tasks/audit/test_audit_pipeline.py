@@ -270,6 +270,17 @@ def test_junit_fails_where_the_exit_code_does(fail_on, tag):
         (made("labels", "span"), "gives away what it looks at, for 100 queries", ""),
         (made("2 digits", "nothing"), "nothing found in 100 queries", ""),
         (made("2 digits", "nothing", cut=True), "nothing found in 100 queries", "…"),
+        # It is not cut by time: more of it shows nothing.
+        (
+            made("2 digits", "nothing", cut=True, saturated=True),
+            "not known: the target is saturated where it was asked, for 100 queries",
+            "",
+        ),
+        (
+            made("top-1 probability", "nothing", not_tried=("a search for the network",)),
+            "nothing found in 100 queries; not tried: a search for the network",
+            "",
+        ),
         (made("2 digits", "weights", extrapolated=True, cut=True), None, "~"),
         (made("2 digits", "span", extrapolated=True, cut=True), None, "~…"),
         (

@@ -166,16 +166,15 @@ def _what_all_give(rows: Sequence[AuditRow], n_outputs: int, kept: str) -> str:
     usable = [row for row in rows if serves(row, n_outputs)]
     kinds = dict.fromkeys(given(row) for row in usable if is_known(row))
     text = f"all that {kept} give away {' or '.join(kinds)}"
+    label = next((row for row in rows if row.defence == "labels"), None)
+    if label is not None and label.is_judged:
+        same = label.recovered in NETWORK
+        text += ", and so do labels" if same else f"; labels leave {WORDS[label.recovered]}"
     # What is given away behind these may be less, and no one is served by that.
     rest = [row for row in rows[1:] if row not in usable and row.defence not in WITHHELD]
     if others := [row.defence for row in rest if level(row) < level(rows[0])]:
         text += f"; {listed(others)} {'does' if is_one(others) else 'do'} not {kept}"
-    label = next((row for row in rows if row.defence == "labels"), None)
-    if label is None or not label.is_judged:
-        return text
-    if label.recovered in NETWORK:
-        return f"{text}, and so do labels"
-    return f"{text}; labels leave {WORDS[label.recovered]}"
+    return text
 
 
 def _of_labels(row: AuditRow, first: AuditRow) -> str:

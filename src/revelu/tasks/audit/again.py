@@ -41,11 +41,8 @@ def _cut(audit: "_Audit") -> list[int]:
     """Which attacks time, and not queries, ended before there was a network."""
 
     def is_short(row: AuditRow) -> bool:
-        found = row.finding
-        # No more time helps an attack that took the answers for those of something else.
-        by_itself = found is not None and (found.out_of_queries or found.not_in_class)
-        ended_it = by_itself or row.saturated
-        return row.cut and not ended_it and row.defence in audit.allowed
+        by_queries = row.finding is not None and row.finding.out_of_queries
+        return row.cut and not (row.in_vain or by_queries) and row.defence in audit.allowed
 
     rows = with_implied(audit.judged, audit.makes)
     return [i for i, row in zip(sorted(audit.rows), rows, strict=True) if is_short(row)]

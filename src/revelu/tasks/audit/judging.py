@@ -8,6 +8,8 @@ from revelu.tasks.audit.reference import Reference
 from revelu.tasks.audit.rows import NETWORK, AuditRow
 
 DEAR = "a search of more than {n:,} labels for the network, which these did not reach"
+TOP = "a search for the network itself: where one number is left, these attacks find directions"
+DIGITLESS = "an attack that does without digits: these answers had none where they were asked"
 LAST = "the network: its turn is the last, and time or queries were over"
 
 
@@ -76,21 +78,23 @@ class Judge:
             cut=found.cut or saturated,
             saturated=saturated,
             not_in_class=found.not_in_class,
-            not_tried=_not_tried(defence, found),
+            not_tried=_not_tried(defence, found, kind),
             digits=found.digits if kind == "weights" else None,
             notes=found.notes,
             finding=found,
         )
 
 
-def _not_tried(defence: Defence, found: Finding) -> tuple[str, ...]:
+def _not_tried(defence: Defence, found: Finding, kind: str) -> tuple[str, ...]:
     """What no attack was made for, and what an attack did not come to."""
     if defence.leaves == "top":
-        return ("a network: these attacks find spans alone where numbers are withheld",)
+        return (TOP,)
     if defence.leaves == "label":
         return (LAST,)
     if defence.leaves == "labels":
         return ()
+    if found.saturated and found.cut and kind == "nothing":
+        return (DIGITLESS,)
     known = found.copy is not None or found.has_first_layer
     skipped = found.cut and not known and found.span is None
     return ("the span: time or queries were over",) if skipped else ()

@@ -118,7 +118,7 @@ def not_as_network(row: AuditRow) -> AuditRow:
     That it found nothing does not say that they give nothing away: no attack was made on them that
     knows what a defence has made of them.
     """
-    reason = "an attack that knows this defence: these took the answers for no network's"
+    reason = "an attack that knows this defence: those that were made saw no network in the answers"
     return replace(row, cut=True, not_in_class=False, not_tried=(*row.not_tried, reason))
 
 

@@ -109,7 +109,7 @@ def outcome(oracle: Oracle, seen: SeenInAudit, end: End, spent: Spent) -> Audit:
     limited |= oracle.remaining == 0 and any(LAST in row.not_tried for row in rows)
     short = not end.error and (bool(missing) or not rows or limited)
     n_outputs = 0 if judge is None else judge.known.Y.shape[1]
-    run_again = "" if end.error else _what_next(oracle, rows, missing, spent)
+    run_again = "" if end.error else what_next(oracle, rows, missing, spent)
     deciding = _deciding(judge, seen.missing)
     found = concluded(rows, n_outputs, deciding)
     where = f"inputs {oracle.where}" if judge is None else judge.inputs[-1]
@@ -249,13 +249,13 @@ def _share(share: float) -> str:
     return "all" if share == 1.0 else f"{min(share, 0.999):.1%}"
 
 
-def _what_next(
+def what_next(
     oracle: Oracle, rows: Sequence[AuditRow], missing: Sequence[str], spent: Spent
 ) -> str:
     """What would bring attacks to their end: those that were cut have ``longer`` as much."""
     blocked = any(row.saturated for row in rows) and oracle.domain is None
     parts = ["--like DATA"] if blocked else []
-    cut = [r for r in rows if not (r.is_judged or r.saturated) and r.defence in spent.took]
+    cut = [r for r in rows if not (r.is_judged or r.in_vain) and r.defence in spent.took]
     if not (cut or missing):
         return " ".join(parts)
     no_more = oracle.remaining == 0 or any(

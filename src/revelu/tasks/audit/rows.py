@@ -156,6 +156,15 @@ class AuditRow:
         by_analogy = self.extrapolated and self.finding is None and not self.implied_by
         return self.recovered in NETWORK or not (self.cut or by_analogy)
 
+    @property
+    def in_vain(self) -> bool:
+        """Whether no more time, and no more queries, show more than the attack has shown.
+
+        It took the answers for those of something else, or saw none with digits.
+        """
+        found = self.finding
+        return self.saturated or (found is not None and (found.not_in_class or found.saturated))
+
 
 @dataclass(frozen=True, repr=False)
 class Audit(Result):
