@@ -340,6 +340,7 @@ class Recovery(Result):
             "held": dict(self.held),
             "classes": list(self.class_names or self.classes),
             "answers": self.answers,
+            "saturated": self.saturated,
             **told_errors(self.standard_errors, self.digits),
         }
 

@@ -15,6 +15,7 @@ from revelu.network import from_log_ratios, to_log_ratios, zoo
 from revelu.numerics.links import Link
 from revelu.oracle import Oracle, softmax
 from revelu.recovery import Status
+from revelu.report.verdicts import verdict
 
 TRUTH = zoo.random_network([5, 4, 2], seed=1)
 DEEP = zoo.random_network([5, 4, 3, 2], seed=2)
@@ -466,3 +467,46 @@ def test_logits_below_a_softmax_are_compared_up_to_a_common_shift(tmp_path):
     told = invoke("compare", paths["a_bare"], paths["b_bare"], *with_box)
     assert told.exit_code == 1
     assert "they agree up to what is added to all answers of a row" in " ".join(told.stdout.split())
+
+
+# --- saturated targets
+
+SHARP = zoo.random_network([4, 5, 3], seed=1)
+
+
+def sharper(by, added=0.0):
+    (W, A), (b, c) = SHARP.weights, SHARP.biases
+    return revelu.Network([W, by * A], [b, by * (c + np.array([added, 0.0, 0.0]))])
+
+
+def sharply(network, digits=None):
+    def answers(X):
+        P = softmax(network(X))
+        return P if digits is None else np.round(P, digits)
+
+    return answers
+
+
+@pytest.mark.parametrize(("by", "digits"), [(3e4, None), (100.0, 4)])
+def test_saturated_answers_do_not_speak_against_a_network(by, digits):
+    found = revelu.verify(sharper(by), sharply(sharper(by), digits), dim_in=4)
+    assert (found.status, found.saturated) == (Status.UNVERIFIED, True)
+    assert found.certificate is None
+    assert "of the answers are 0 and 1 alone" in found.evidence[0]
+    assert "--like DATA" in found.evidence[0]
+    said = verdict("verify", {**found.fields(), "status": "unverified"})
+    assert said.words == "undecided: the target is saturated where it was asked"
+    # Other classes do.
+    other = revelu.verify(sharper(by, added=2.0), sharply(sharper(by), digits), dim_in=4)
+    assert (other.status, other.saturated) == (Status.UNVERIFIED, False)
+    assert other.evidence[0].startswith("fresh queries disagree")
+
+
+def test_a_saturated_link_that_is_told_says_so():
+    found = revelu.verify(sharper(3e4), sharply(sharper(3e4)), dim_in=4, link="softmax")
+    assert (found.status, found.saturated) == (Status.UNVERIFIED, True)
+
+
+def test_probabilities_under_the_smallest_normal_number_are_compared():
+    found = revelu.verify(sharper(300.0), sharply(sharper(300.0)), dim_in=4)
+    assert found.status is Status.RECOVERED

@@ -267,6 +267,8 @@ def _common_step(values: FloatArray, spacing: FloatArray, told: float = 1e3) -> 
     if step <= rounding:
         return 0.0
     for y in size.tolist():
+        if y / step == np.inf:  # a number under the smallest normal one has made it as small
+            return 0.0
         step = y / max(round(y / step), 1)
     off = np.abs(size - step * np.rint(size / step))
     return step if bool((off <= 4.0 * spacing).all()) else 0.0

@@ -77,6 +77,8 @@ def verdict(command: str, account: Mapping[str, Any]) -> Verdict:
     words, tone = VERDICTS.get(status, (status.replace("_", " "), "warn"))
     if status == "not_deterministic" and (account.get("answers") or {}).get("law") == "by batch":
         return Verdict("a row's answer depends on its batch", "bad")
+    if command == "verify" and account.get("saturated"):
+        return Verdict("undecided: the target is saturated where it was asked", "warn")
     if command == "verify":
         words, tone = VERIFIED.get(status, (words, tone))
         return _with_exceptions(Verdict(words, tone), account)

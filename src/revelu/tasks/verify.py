@@ -9,10 +9,12 @@ import numpy as np
 
 from revelu.adapters import named_network
 from revelu.certify.certificate import Standard
+from revelu.certify.labels import predict_labels
 from revelu.errors import InputError
 from revelu.network import LayeredNetwork, Network, to_log_ratios
 from revelu.numerics.threads import in_one_thread
 from revelu.oracle import Domain, Oracle, whole_number
+from revelu.oracle.labels import as_labels
 from revelu.recovery import Recovery, Status
 from revelu.tasks.extract.job import CertifyingJob
 from revelu.tasks.extract.labels import verify_labels
@@ -20,6 +22,12 @@ from revelu.tasks.extract.precision import refusal
 from revelu.tasks.job import Refusal, given_rows, open_target
 from revelu.tasks.progress import Listener
 from revelu.tasks.units import network_in_coordinates, within_rounding
+
+_SATURATED = (
+    "{share:.0%} of the answers are 0 and 1 alone, and the network says the same classes there: "
+    "saturated answers do not tell networks apart; say by a domain where the target decides "
+    "(--like DATA), or compare classes (--labels)"
+)
 
 
 @in_one_thread
@@ -67,8 +75,8 @@ def verify(
     Returns
     -------
     Recovery
-        ``RECOVERED`` where every check agrees, ``UNVERIFIED`` where one does not;
-        ``network`` is the one given.
+        ``RECOVERED`` where every check agrees, ``UNVERIFIED`` where one does not, or where
+        answers are ``saturated`` and tell no networks apart; ``network`` is the one given.
 
     Raises
     ------
@@ -121,7 +129,8 @@ def _verified(job: CertifyingJob, network: Network) -> Recovery:
     noise = job.measure_noise(job.new_seed())
     if isinstance(noise, Refusal):
         said = (noise.reason,)
-        return replace(given, status=noise.status, evidence=said, answers=noise.answers)
+        given = replace(given, answers=noise.answers, saturated=noise.saturated)
+        return replace(given, status=noise.status, evidence=said)
     given = replace(given, answers=noise.answers)
     link = oracle.link
     n_outputs = oracle.dim_out + link.contrast
@@ -129,6 +138,7 @@ def _verified(job: CertifyingJob, network: Network) -> Recovery:
         raise InputError(f"the network has {network.dim_out} outputs, the target {n_outputs}")
     refused = refusal(noise)
     if refused is not None:
+        given = replace(given, saturated=refused.saturated)
         return replace(given, status=refused.status, evidence=(refused.reason,))
     compared = network_in_coordinates(network, oracle.domain)
     compared = to_log_ratios(compared) if link.contrast else compared
@@ -137,6 +147,9 @@ def _verified(job: CertifyingJob, network: Network) -> Recovery:
         verdict = job.settle(compared, noise) or verdict
     evidence: tuple[str, ...] = (verdict.limit,) if verdict.limit else ()
     if verdict.status is Status.UNVERIFIED:
+        if share := _share_saturated(job, compared):
+            said = (_SATURATED.format(share=share),)
+            return replace(given, evidence=said, saturated=True, domain=oracle.where)
         evidence = ("fresh queries disagree with the network: it is not the target's",)
     warnings = () if verdict.status is Status.RECOVERED else _unread(network, oracle.domain)
     if link.has_head:
@@ -156,6 +169,31 @@ def _verified(job: CertifyingJob, network: Network) -> Recovery:
         return found
     inner = network_in_coordinates(network, oracle.domain)
     return within_rounding(found, network, inner, oracle.domain, job.rng, job.rows)
+
+
+def _share_saturated(job: CertifyingJob, network: Network, *, least: float = 0.9) -> float:
+    """Return the share of answers that are 0 and 1 alone, where the network says their classes.
+
+    0 where one of them says another class, or where they are less than ``least`` of all: then
+    answers do speak against the network.
+
+    Parameters
+    ----------
+    network : Network
+        Of the oracle's coordinates.
+    """
+    kept = job.oracle.kept.all()
+    if job.oracle.link.has_head or kept is None:
+        return 0.0
+    X, Y, _ = kept
+    is_blank = ((Y == 0.0) | (Y == 1.0)).all(axis=1)
+    is_blank &= (Y.shape[1] == 1) | (Y.sum(axis=1) == 1.0)
+    share = float(is_blank.mean())
+    if share < least or network.dim_out != Y.shape[1]:
+        return 0.0
+    k = max(Y.shape[1], 2)
+    said = predict_labels(network, np.arange(float(k)), X[is_blank])
+    return share if np.array_equal(said, as_labels(Y[is_blank])[:, 0]) else 0.0
 
 
 def _with_labels(job: CertifyingJob, network: Network) -> Recovery:
