@@ -216,7 +216,9 @@ def test_against_a_target_the_usual_certificate_follows(tmp_path, pipeline):
     invoke("extract", old, "-o", new)
     done = invoke("extract", old, "-o", tmp_path / "c.onnx", "--against", new, "--checks", 200)
     assert done.exit_code == 0, done.output
-    assert "read from the file, and certified" in done.stdout
+    assert f"{old}: read from the file, and certified" in done.stdout
+    assert f"asked          {new}" in done.stdout
+    assert "inputs where the file's scaling puts them" in done.stdout
     assert revelu.load(tmp_path / "c.onnx").certified is True
     changed = pickle.loads(pickle.dumps(pipeline))  # noqa: S301 - our own
     changed[-1].coefs_[0][0, 0] += 0.5

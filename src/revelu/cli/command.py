@@ -70,7 +70,7 @@ from revelu.shown import SCHEMA
 if TYPE_CHECKING:
     from revelu.network import Network
     from revelu.network.span import Span
-    from revelu.oracle import Oracle
+    from revelu.oracle import Domain, Oracle
     from revelu.recovery import Result
 
 R = TypeVar("R", bound="Result")
@@ -506,7 +506,10 @@ class Asking(Command):
 
     @contextmanager
     def opened(
-        self, box: tuple[float, float] | None = None, dim_in: int | None = None
+        self,
+        box: tuple[float, float] | None = None,
+        dim_in: int | None = None,
+        suggested: "Domain | None" = None,
     ) -> Iterator["Oracle"]:
         """Open the target, and close its journal and its workers at the end.
 
@@ -515,6 +518,8 @@ class Asking(Command):
         box : (lo, hi), optional
         dim_in : int, optional
             Inputs of a target of which neither it nor the user says how many.
+        suggested : Domain, optional
+            Where it is asked, unless the user says it.
         """
         from revelu.adapters import open_oracle
         from revelu.adapters.addresses import told
@@ -522,6 +527,7 @@ class Asking(Command):
         from revelu.cli.domains import domain_of
 
         domain, target = domain_of(self, box), target_of(self)
+        domain = suggested if domain is None and box is None else domain
         with (
             self.timed(),
             executor(self.workers, self.dask) as pool,

@@ -69,7 +69,8 @@ def print_account(
         Leave out all but the first line.
     """
     said = verdict(command, account)
-    subject = account["target"] if "target" in account else ", ".join(account["files"])
+    # What was read is held against a target that it names besides.
+    subject = account.get("file") or account.get("target") or ", ".join(account["files"])
     first = Text.assemble(f"{subject}: ", (said.words, STYLES[said.tone]))
     show(*((first,) if verdict_only else (first, *parts, ending(account))))
 

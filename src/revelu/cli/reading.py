@@ -52,7 +52,8 @@ def read(
         known = recovery.certified is not False
         asking.write(outputs, save, certified=known, force=force)
     account = asking.account(asking.target, recovery, recovery.fields())
-    asking.show({**account, "file": file}, rows_of(recovery))
+    asked = [] if against is None else [("asked", asking.target)]
+    asking.show({**account, "file": file}, [*asked, *rows_of(recovery)])
     return of_status(recovery.status)
 
 
@@ -63,14 +64,14 @@ def _certified(
     inputs: Path | None,
     checks: int,
 ) -> "Recovery":
-    """Ask the target that a file is said to be."""
+    """Ask the target that a file is said to be, where the file's own scaling says it is used."""
     from revelu.formats.tables import read_named_table
     from revelu.oracle.column_names import NamedRows
     from revelu.tasks.verify import verify
 
     rows = None if inputs is None else NamedRows(*read_named_table(inputs), f"{inputs}")
     network = opened.network
-    with asking.opened(box, network.dim_in) as oracle:
+    with asking.opened(box, network.dim_in, opened.suggested_domain) as oracle:
         found = verify(
             network, oracle, seed=asking.seed, checks=checks, inputs=rows, progress=asking.line
         )

@@ -84,7 +84,8 @@ def page(command: str, account: Mapping[str, Any]) -> str:
 
 
 def _target(account: Mapping[str, Any]) -> str:
-    return f"{account['target']}" if "target" in account else " and ".join(account["files"])
+    subject = account.get("file") or account.get("target")
+    return " and ".join(account["files"]) if subject is None else f"{subject}"
 
 
 def _shown(value: Any, longest: int = 20_000) -> str:
