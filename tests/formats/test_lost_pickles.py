@@ -14,6 +14,7 @@ import onnx
 import onnxruntime
 import pandas as pd
 import pytest
+import sklearn
 from hostile_files import opened_in_a_process
 from hostile_pickles import hostile
 from lost_models import answers_of, fitted, worst_of, written
@@ -227,6 +228,20 @@ def test_against_a_target_the_usual_certificate_follows(tmp_path, pipeline):
     account = json.loads(done.stdout)
     assert (done.exit_code, account["status"], account["certified"]) == (1, "unverified", False)
     assert 200 <= account["queries"] <= 64 + 200 + 250
+
+
+def test_a_file_says_that_it_was_read_and_from_what(tmp_path, pipeline):
+    old, new = tmp_path / "old.pkl", tmp_path / "new.onnx"
+    old.write_bytes(pickle.dumps(pipeline))
+    invoke("extract", old, "-o", new)
+    for path in (old, new):
+        done = invoke("inspect", path, "--json")
+        account = json.loads(done.stdout)
+        assert (done.exit_code, account["method"], account["certified"]) == (0, "read", None)
+        assert f"scikit-learn {sklearn.__version__}" in account["read_from"]
+    assert "read from a file; no query has checked it" in invoke("inspect", old).stdout
+    old.write_bytes(b"no pickle")
+    assert invoke("inspect", old).exit_code == 2
 
 
 # --- what is refused

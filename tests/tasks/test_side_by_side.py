@@ -4,6 +4,7 @@ import csv
 import hashlib
 import json
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -16,6 +17,7 @@ from revelu import zoo
 from revelu.cli.app import app
 from revelu.cli.networks import save_network
 from revelu.numerics.links import Link
+from revelu.tasks.side_by_side import side_by_side
 
 X = np.random.default_rng(16_120_000).normal(size=(40, 3))
 TRUTH = zoo.random_network([3, 5, 2], seed=3)
@@ -188,3 +190,44 @@ def test_classes_alone_or_what_is_behind_a_head_is_compared(tmp_path):
     assert behind["answers"]["max_abs_difference"] > 1.0  # no two probabilities are so far apart
     refused = invoke("compare", one, two, "--link", "logit")
     assert (refused.exit_code, "logit cannot undo" in refused.stderr) == (2, True)
+
+
+def test_columns_are_chosen_of_the_table_of_inputs(tmp_path):
+    TRUTH.save(tmp_path / "a.npz")
+    wide = np.column_stack([np.arange(40), X])
+    rows = table(tmp_path / "wide.csv", wide, ("id", "a", "b", "c"))
+    only = table(tmp_path / "only.csv", X)
+    both = (tmp_path / "a.npz", tmp_path / "a.npz")
+    for file, columns in ((rows, "a,b,c"), (rows, "1,2,3"), (only, "1,2,3"), (only, "a,b,c")):
+        done = invoke("compare", *both, "--inputs", file, "--columns", columns)
+        assert done.exit_code == 0, done.output
+    assert invoke("compare", *both, "--inputs", rows).exit_code == 2
+    lacking = invoke("compare", *both, "--inputs", rows, "--columns", "a,b,z")
+    assert (lacking.exit_code, "no column 'z'" in lacking.stderr) == (2, True)
+    for more in (("--inputs", rows), ("--inputs", rows, "--like", rows)):
+        arguments = (*both, *more, "--columns", "a,b,c", "--checks", "100")
+        assert invoke("verify", *arguments).exit_code == 0
+    alone = invoke("verify", *both, "--columns", "a,b,c")
+    assert (alone.exit_code, "--columns is for tables" in alone.stderr) == (2, True)
+
+
+LOST = Path(__file__).parents[1] / "lost"
+
+
+def test_images_are_asked_with_their_channels_first_or_last(tmp_path):
+    with np.load(LOST / "image.npz") as known:  # what Keras answered, channels last
+        images, answers = known["X"], known["Y"]
+    file, rows = f"{LOST / 'image.keras'}", tmp_path / "X.npy"
+    for shown in (images, images.transpose(0, 3, 1, 2)):
+        np.save(rows, shown)
+        found = side_by_side(file, f"{LOST / 'image.h5'}", rows)
+        assert found.agree
+        np.testing.assert_allclose(found.first, answers, atol=1e-5)
+        assert "channel by channel, 2 of 12 x 10" in found.notes[0]
+        assert "(n, 12, 10, 2)" in found.notes[0]
+    np.save(rows, images[:, :5])
+    with pytest.raises(revelu.InputError, match=r"images of shape \(5, 10, 2\)"):
+        side_by_side(file, file, rows)
+    np.save(rows, images.reshape(len(images), -1))
+    done = invoke("compare", file, file, "--inputs", rows)
+    assert (done.exit_code, "channel by channel" in done.stdout) == (0, True)

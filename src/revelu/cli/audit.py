@@ -10,6 +10,7 @@ import typer
 
 from revelu.cli.baseline import FAILURES, failed, read_baseline
 from revelu.cli.command import Asking, command
+from revelu.cli.domains import inputs_of
 from revelu.cli.exit_codes import ExitCode, of_status
 from revelu.cli.options import Box, Labels, flag, optional
 from revelu.errors import InputError
@@ -124,15 +125,13 @@ def _examined(
     asking: Auditing, inputs: Path | None, box: tuple[float, float] | None, **options: Any
 ) -> "tuple[Audit, BaseException | None]":
     """Return the audit, and what ended it before its time with the rows that are done."""
-    from revelu.formats.tables import read_named_table
-    from revelu.oracle.column_names import NamedRows
     from revelu.tasks.audit.audit import audit as examine
     from revelu.tasks.audit.rows import Audit
     from revelu.tasks.partial import partial_of
 
     # Its rows are kept by the task, at whatever ends it.
     asking.ends_by_itself = False
-    X = None if inputs is None else NamedRows(*read_named_table(inputs), f"{inputs}")
+    X = inputs_of(asking, inputs)
     found: Audit | None = None
     with asking.opened(box) as oracle:
         try:

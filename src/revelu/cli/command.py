@@ -132,6 +132,8 @@ class Command:
         As it was given, without what may be secret.
     is_shown : bool
         Whether the account has been printed.
+    has_inputs : bool
+        Whether a table of inputs was given, of which --columns chooses, too.
     was_cut : bool
         Whether an interrupt has ended the work, with what it had found.
     form : callable or None
@@ -148,6 +150,7 @@ class Command:
     name: str = ""
     command_line: str = ""
     form: Callable[[Mapping[str, Any]], str] | None = None
+    has_inputs = False
 
     def __post_init__(self) -> None:
         from revelu.cli.progress import ProgressLine

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from revelu.cli.command import Reading, command
-from revelu.cli.domains import domain_of
+from revelu.cli.domains import columns_of, domain_of
 from revelu.cli.exit_codes import ExitCode
 from revelu.cli.options import (
     Box,
@@ -140,6 +140,7 @@ def _of_answers(
     """Compare what two models answer, and write it."""
     from revelu.tasks.side_by_side import side_by_side
 
+    reading.has_inputs = inputs is not None
     domain = domain_of(reading, reading.box)
     if inputs is not None and (domain is not None or reading.box is not None):
         raise InputError("--inputs has the rows that are asked: leave out what says where")
@@ -153,10 +154,11 @@ def _of_answers(
             box=None if domain is not None else reading.box,
             link=reading.link,
             labels=reading.labels,
+            columns=columns_of(reading),
         )
     reading.write([output], found.save)
     account = _document_of_answers(first, second, found) | {"outputs": reading.written}
-    account["warnings"] = list(reading.unwritten)
+    account |= {"notes": list(found.notes), "warnings": list(reading.unwritten)}
     reading.show(account, facts("compare", account))
     return ExitCode.CERTIFIED if found.agree else ExitCode.NOT_CERTIFIED
 

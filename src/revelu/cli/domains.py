@@ -8,6 +8,7 @@ from revelu.errors import FormatError, InputError
 
 if TYPE_CHECKING:
     from revelu.oracle import Domain
+    from revelu.oracle.column_names import NamedRows
     from revelu.types import FloatArray
 
 
@@ -19,6 +20,7 @@ class Placed(Protocol):
     mean: str | None
     std: str | None
     keep_discrete: bool
+    has_inputs: bool
 
 
 def domain_of(options: Placed, box: tuple[float, float] | None) -> "Domain | None":
@@ -34,13 +36,14 @@ def domain_of(options: Placed, box: tuple[float, float] | None) -> "Domain | Non
     from revelu.oracle import Domain
 
     is_gaussian = options.mean is not None or options.std is not None
-    if options.like is None and (options.columns is not None or options.keep_discrete):
-        raise InputError("--columns and --keep-discrete are for --like DATA")
+    if options.like is None and options.keep_discrete:
+        raise InputError("--keep-discrete is for --like DATA")
+    if options.like is None and options.columns is not None and not options.has_inputs:
+        raise InputError("--columns is for tables: --like DATA, or --inputs of what has them")
     if options.like is not None and is_gaussian:
         raise InputError("--like DATA has a mean and a std of its own: leave out --mean and --std")
     if options.like is not None:
-        chosen = [name.strip() for name in (options.columns or "").split(",") if name.strip()]
-        names, table = _table(options.like, chosen)
+        names, table = _table(options.like, columns_of(options))
         name, keep = options.like.name, options.keep_discrete
         domain = Domain.like(table, name=name, names=names, keep_discrete=keep)
     elif is_gaussian:
@@ -52,6 +55,28 @@ def domain_of(options: Placed, box: tuple[float, float] | None) -> "Domain | Non
     else:
         return None
     return domain if box is None else domain.within(*box)
+
+
+def columns_of(options: Placed) -> list[str]:
+    """Return which columns are inputs, by name or number; nothing where all are."""
+    return [name.strip() for name in (options.columns or "").split(",") if name.strip()]
+
+
+def inputs_of(options: Placed, inputs: Path | None) -> "NamedRows | None":
+    """Return the inputs of a command's options, by the columns chosen; None where it has none.
+
+    Raises
+    ------
+    FormatError
+        If the file cannot be read, or lacks a column.
+    """
+    if inputs is None:
+        return None
+    from revelu.formats.tables import read_rows
+    from revelu.oracle.column_names import NamedRows
+
+    options.has_inputs = True
+    return NamedRows(*read_rows(inputs, columns_of(options)), f"{inputs}")
 
 
 def _table(path: Path, chosen: list[str]) -> "tuple[list[str], FloatArray]":

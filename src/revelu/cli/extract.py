@@ -9,6 +9,7 @@ import typer
 
 from revelu.cli.advice import advice
 from revelu.cli.command import Asking, command
+from revelu.cli.domains import inputs_of
 from revelu.cli.exit_codes import ExitCode, of_status
 from revelu.cli.networks import frame_of, save_network
 from revelu.cli.options import Box, Force, Labels, Outputs, flag, optional
@@ -108,8 +109,6 @@ def extract(
     uncertified; it replaces no file without --force.
     """
     from revelu.formats import check_writable
-    from revelu.formats.tables import read_named_table
-    from revelu.oracle.column_names import NamedRows
     from revelu.tasks.extract.extract import extract as recover
     from revelu.tasks.extract.read import is_to_be_read
 
@@ -132,7 +131,7 @@ def extract(
     if keep_scaler or against is not None:
         raise InputError("--keep-scaler and --against are for files that are read, as a .pkl is")
     told = _widths(widths)
-    rows = None if inputs is None else NamedRows(*read_named_table(inputs), f"{inputs}")
+    rows = inputs_of(asking, inputs)
     with asking.opened(box) as oracle:
         frame = frame_of(oracle.target, asking.target) if like_input else None
         recovery = recover(

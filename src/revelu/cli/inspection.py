@@ -32,25 +32,31 @@ def inspect(
     *,
     reading: Reading,
 ) -> ExitCode:
-    """Say what the network of a file is, and to how many digits its weights are known.
+    """Say what the network of a file is, where it comes from, and how well its weights are known.
+
+    A file of another program is read as `revelu extract FILE` reads it; nothing in it is run.
 
     Example:
       revelu inspect found.npz --errors
+
+    Example, of a pickle of scikit-learn:
+      revelu inspect old.pkl
 
     Exit codes:
       0  the file holds a network
       2  usage or bad input
     """
     from revelu import load
-    from revelu.formats import load_arrays
+    from revelu.formats import heads_of, kept_of, load_arrays, suffixes
     from revelu.network import LayeredNetwork
     from revelu.numerics.digits import digits_in_words
-    from revelu.recovery import digits_by_array, told_errors
+    from revelu.recovery import READ, digits_by_array, told_errors
 
     reading.reserve([], {file: "is looked at"})
-    network = load(file)
-    is_dense = not isinstance(network, LayeredNetwork)
-    known = load_arrays(Path(file)).errors if is_dense else None
+    path = Path(file)
+    network, kept, heads = load(file), kept_of(path), heads_of(path)
+    has_arrays = path.suffix.lower() in suffixes() and not isinstance(network, LayeredNetwork)
+    known = load_arrays(path).errors if has_arrays else None
     digits = None if known is None else digits_by_array(network, known)
     reading.picture(network)
     account = {
@@ -60,9 +66,21 @@ def inspect(
         "architecture": list(network.architecture),
         "parameters": network.n_parameters,
         "certified": network.certified,
+        "method": READ if kept.words else None,
+        "read_from": kept.words or None,
+        "head": list(heads),
+        "classes": list(kept.classes),
+        "columns": list(kept.columns),
         **told_errors(known, digits),
     }
     rows = [("network", f"{network!r}".strip("<>")), ("certified", _mark(network))]
+    said = {
+        "read from": kept.words,
+        "head": " and ".join(heads),
+        "classes": ", ".join(map(str, kept.classes)),
+        "columns": ", ".join(kept.columns),
+    }
+    rows += [(name, text) for name, text in said.items() if text]
     if digits is not None:
         rows.append(("digits", digits_in_words(digits)))
     if errors:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from revelu.cli.command import Asking, command
+from revelu.cli.domains import columns_of
 from revelu.cli.exit_codes import ExitCode, of_status
 from revelu.cli.options import Force, flag, optional
 from revelu.errors import FormatError, InputError
@@ -70,15 +71,16 @@ def obfuscate(
       4  target unreachable, or it answered nonsense
     130  interrupted
     """
-    from revelu.formats.tables import read_named_table
+    from revelu.formats.tables import read_rows
     from revelu.oracle.column_names import NamedRows
     from revelu.tasks.job import rows_for
     from revelu.tasks.obfuscate import obfuscate_target
 
     asking.reserve([output, png], {inputs: "holds the inputs", known: "is the span"})
     _check_outputs(output, png)
+    names, table = read_rows(inputs, columns_of(asking))
+    asking.has_inputs = True
     with asking.opened() as oracle:
-        names, table = read_named_table(inputs)
         X = rows_for(NamedRows(names, table, f"{inputs}"), oracle, box)
         done = obfuscate_target(
             oracle,

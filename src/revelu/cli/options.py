@@ -128,7 +128,7 @@ Like: TypeAlias = Annotated[
 Columns: TypeAlias = Annotated[
     str | None,
     optional(
-        "Columns of --like that are inputs, by name or number from 0; default: all.",
+        "Columns of --like and --inputs that are inputs, by name or number from 0; default: all.",
         metavar="A,B,...",
     ),
 ]

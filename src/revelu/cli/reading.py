@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from revelu.cli.command import Asking
+from revelu.cli.domains import inputs_of
 from revelu.cli.exit_codes import ExitCode, of_status
 from revelu.cli.networks import frame_of
 from revelu.report.summary import rows_of
@@ -65,11 +66,9 @@ def _certified(
     checks: int,
 ) -> "Recovery":
     """Ask the target that a file is said to be, where the file's own scaling says it is used."""
-    from revelu.formats.tables import read_named_table
-    from revelu.oracle.column_names import NamedRows
     from revelu.tasks.verify import verify
 
-    rows = None if inputs is None else NamedRows(*read_named_table(inputs), f"{inputs}")
+    rows = inputs_of(asking, inputs)
     network = opened.network
     with asking.opened(box, network.dim_in, opened.suggested_domain) as oracle:
         found = verify(

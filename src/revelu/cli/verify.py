@@ -8,6 +8,7 @@ import typer
 
 from revelu.cli.advice import advice_on_verifying
 from revelu.cli.command import Asking, command
+from revelu.cli.domains import inputs_of
 from revelu.cli.exit_codes import ExitCode, of_status
 from revelu.cli.options import Box, Labels, flag, optional
 from revelu.errors import FormatError, InputError
@@ -63,14 +64,12 @@ def verify(
     130  interrupted
     """
     from revelu.adapters import named_network
-    from revelu.formats.tables import read_named_table
-    from revelu.oracle.column_names import NamedRows
     from revelu.tasks.verify import verify as certify
 
     network = named_network(recovered)
     asking.reserve([], {recovered: "is the network to verify", inputs: "holds the inputs"})
     truth = _weights_of(asking.target, box) if sound else None
-    given = None if inputs is None else NamedRows(*read_named_table(inputs), f"{inputs}")
+    given = inputs_of(asking, inputs)
     with asking.opened(box, network.dim_in) as oracle:
         recovery = certify(
             network,

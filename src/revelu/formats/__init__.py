@@ -30,6 +30,7 @@ __all__ = [
     "Node",
     "check_writable",
     "heads_of",
+    "kept_of",
     "load_arrays",
     "load_nodes",
     "save_arrays",
@@ -120,18 +121,33 @@ def save_arrays(
 
 
 def heads_of(path: Path) -> tuple[str, ...]:
-    """Return what an ``.onnx`` file has above its last layer, as ``Sigmoid``; other formats none.
+    """Return what a file has above its last layer, as ``Sigmoid``, where its format has a place.
 
     Raises
     ------
     FormatError
         If the file cannot be read.
+    UntrustedError
+        If only running what it says would show what it holds.
     """
-    if Path(path).suffix.lower() != ".onnx":
-        return ()
-    from revelu.formats import onnx  # noqa: PLC0415 - when it is used
+    from revelu.formats import onnx, reading  # noqa: PLC0415 - when they are used
 
-    return onnx.heads_of(Path(path))
+    if reading.is_read(Path(path)):
+        return Link.named(reading.read_model(Path(path)).head).form.steps
+    return onnx.heads_of(Path(path)) if Path(path).suffix.lower() == ".onnx" else ()
+
+
+def kept_of(path: Path) -> Kept:
+    """Return what a file says of the model that its network was read from: words, names.
+
+    Errors are those of :func:`heads_of`.
+    """
+    from revelu.formats import onnx, reading  # noqa: PLC0415 - when they are used
+
+    if reading.is_read(Path(path)):
+        model = reading.read_model(Path(path))
+        return Kept(model.words, model.classes, model.columns)
+    return onnx.kept_of(Path(path)) if Path(path).suffix.lower() == ".onnx" else Kept()
 
 
 def load_nodes(path: Path) -> tuple[tuple[int, ...], list[Node], bool | None] | None:

@@ -21,7 +21,7 @@ from revelu.formats.onnx_frame import Frame
 from revelu.formats.onnx_kept import Kept, is_label
 from revelu.numerics.links import FORMS, Link
 
-__all__ = ["Frame", "data_files", "dump", "heads_of", "load", "read_model"]
+__all__ = ["Frame", "data_files", "dump", "heads_of", "kept_of", "load", "read_model"]
 
 # Current runtimes refuse newer versions, which onnx writes by default.
 IR_VERSION = 10
@@ -252,6 +252,21 @@ def certified_of(model: Any) -> bool | None:
         return None
     said = {entry.key: entry.value for entry in model.metadata_props}
     return {"yes": True, "no": False}.get(said.get(_MARK, ""))
+
+
+def kept_of(path: Path) -> Kept:
+    """Return what a file that revelu wrote says of the model that it was read from.
+
+    Raises
+    ------
+    FormatError
+        If it cannot be read.
+    """
+    model = read_model(path)
+    if model.producer_name != _PRODUCER:
+        return Kept()
+    with naming_damage(path, "ONNX file"):
+        return Kept.said_by({entry.key: entry.value for entry in model.metadata_props})
 
 
 def read_model(path: Path) -> Any:

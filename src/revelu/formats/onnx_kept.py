@@ -1,8 +1,9 @@
 """What an ONNX file keeps of a model beside its network: scaling, classes, columns, its origin."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -37,6 +38,12 @@ class Kept:
     classes: tuple[str | int | float, ...] = ()
     columns: tuple[str, ...] = ()
     scaling: tuple[FloatArray, FloatArray] | None = None
+
+    @classmethod
+    def said_by(cls, said: Mapping[str, str]) -> Self:
+        """Return what metadata say, as :meth:`props` writes them; the scaling is in the graph."""
+        classes, columns = (json.loads(said.get(name, "[]")) for name in ("classes", "columns"))
+        return cls(said.get("read", ""), tuple(classes), tuple(columns))
 
     def put_before(self, nodes: list[Any], tensors: list[Any], dtype: np.dtype) -> list[Any]:
         """Return the nodes of a graph behind those of the scaling: Mul, and Add."""

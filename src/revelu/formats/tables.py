@@ -8,7 +8,7 @@ from revelu.errors import FormatError
 from revelu.formats.columns import SUFFIXES, read_table_of
 from revelu.types import FloatArray
 
-__all__ = ["SUFFIXES", "read_named_table", "read_table"]
+__all__ = ["SUFFIXES", "read_named_table", "read_rows", "read_table"]
 
 
 def read_table(path: str | PathLike[str], columns: Sequence[str] = ()) -> FloatArray:
@@ -43,3 +43,15 @@ def read_named_table(
         raise FormatError(f"{table.path}: a column is named twice")
     chosen = [table.place(column) for column in columns] or list(range(len(table.arrays)))
     return [table.name(place) for place in chosen], table.numbers(chosen)
+
+
+def read_rows(
+    path: str | PathLike[str], columns: Sequence[str] = ()
+) -> tuple[list[str], FloatArray]:
+    """Read the columns that are inputs, of a table that may have them alone.
+
+    Parameters and errors are those of :func:`read_named_table`.
+    """
+    table = read_table_of(Path(path))
+    has_others = len(table.arrays) != len(columns) or set(columns) <= set(table.names)
+    return read_named_table(path, columns if has_others else ())

@@ -9,10 +9,8 @@ import numpy as np
 from revelu.adapters import named_network
 from revelu.errors import InputError
 from revelu.formats import heads_of
-from revelu.formats.reading import is_read, read_model
 from revelu.network import Alignment, Network, align
 from revelu.network.logits import without_shift
-from revelu.numerics.links import Link
 
 # Operators that undo what is added to all of their inputs.
 _SHIFTED = ("Softmax", "LogSoftmax")
@@ -90,7 +88,8 @@ def compare(
     if not 0 < tolerance < np.inf:
         raise InputError(f"tolerance must be a positive number, got {tolerance!r}")
     a, b = (n if isinstance(n, Network) else named_network(n) for n in (first, second))
-    heads = [head for head in map(_head_of, (first, second)) if head]
+    files = [Path(n) for n in (first, second) if not isinstance(n, Network)]
+    heads = [head for head in (heads_of(path) for path in files if path.is_file()) if head]
     if reason := _unlike(a, b) or _other_heads(heads):
         return Comparison(False, tolerance, np.inf, None, reason, a, b)
     if heads and all(head[-1] in _SHIFTED for head in heads):
@@ -125,14 +124,6 @@ def _unlike(a: Network, b: Network) -> str:
         "hidden layers": (a.n_hidden, b.n_hidden),
     }
     return "; ".join(f"{m} against {n} {what}" for what, (m, n) in counts.items() if m != n)
-
-
-def _head_of(network: Network | str | PathLike[str]) -> tuple[str, ...]:
-    """The operators above the last layer of a file, as ``Softmax``; nothing where it has none."""
-    path = None if isinstance(network, Network) else Path(network)
-    if path is None or not path.is_file():
-        return ()
-    return Link.named(read_model(path).head).form.steps if is_read(path) else heads_of(path)
 
 
 def _other_heads(heads: list[tuple[str, ...]]) -> str:

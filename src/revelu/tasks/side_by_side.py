@@ -3,6 +3,7 @@
 import csv
 import hashlib
 import io
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,12 @@ import numpy as np
 
 from revelu.adapters import open_oracle
 from revelu.adapters.open_models import OpenTarget
+from revelu.adapters.ports import image_of_row
 from revelu.certify.certificate import Standard
 from revelu.errors import InputError
 from revelu.formats.arrays import replace_file
-from revelu.formats.tables import read_named_table
+from revelu.formats.inputs import read_inputs
+from revelu.formats.tables import read_rows
 from revelu.network import Network
 from revelu.numerics.confidence import CONFIDENCE, at_most, upper_bound
 from revelu.numerics.links import Link
@@ -47,6 +50,8 @@ class SideBySide:
         Of the files of both models and of the table, by their names: SHA-256.
     where : str
         What the rows are, in words that follow their number; empty of those of a table.
+    notes : tuple of str
+        How the rows were read, where that leaves a choice.
     """
 
     names: tuple[str, str]
@@ -57,6 +62,7 @@ class SideBySide:
     are_classes: bool
     digests: dict[str, str]
     where: str = ""
+    notes: tuple[str, ...] = ()
 
     @property
     def differences(self) -> FloatArray:
@@ -163,6 +169,7 @@ def side_by_side(
     box: tuple[float, float] | None = None,
     link: str = "auto",
     labels: bool = False,
+    columns: Sequence[str] = (),
     n_drawn: int = Standard.checks,
 ) -> SideBySide:
     """Ask two models for the rows of a table, or for inputs drawn.
@@ -172,7 +179,8 @@ def side_by_side(
     first, second : str
         Targets that open without trust: files, ``demo:NAME``, addresses.
     table : pathlib.Path, optional
-        Columns by name where both a model and the table have names, else in the model's order.
+        Columns by name where both a model and the table have names, else in the model's order.  An
+        ``.npy`` of images has four axes: their channels are the second, or the last.
     tolerance : float
     domain, box : optional
         Where inputs are drawn without a table, as of :func:`revelu.extract`; always the same ones.
@@ -180,6 +188,8 @@ def side_by_side(
         What undoes the last step of both; ``auto`` compares answers as they are.
     labels : bool
         Compare which answer is the largest, or the sign of a single one.
+    columns : sequence of str
+        Of the table that are inputs, by name or number; all where it has no others.
     n_drawn : int
         Inputs drawn.
 
@@ -191,7 +201,11 @@ def side_by_side(
         If one fails.
     """
     with open_oracle(first) as a, open_oracle(second) as b:
-        rows, where = _rows(table, a, n_drawn, domain, box)
+        image = _image_of(a, b)
+        if table is None:
+            rows, where = _drawn(a, n_drawn, domain, box)
+        else:
+            rows, where = _rows_of(table, image, columns), ""
         answers = [_answers(oracle, rows, other) for oracle, other in ((a, b), (b, a))]
         one, two = answers
         if one.shape != two.shape:
@@ -214,6 +228,7 @@ def side_by_side(
         are_classes=labels or (k > 1 and not quantities),
         digests={name: digest for name, digest in found.items() if digest},
         where=where,
+        notes=() if table is None or image is None else (_as_images(image, rows),),
     )
 
 
@@ -242,24 +257,59 @@ def _chosen(
     return a, b, names
 
 
-def _rows(
-    table: Path | None,
-    oracle: Oracle,
-    n: int,
-    domain: Domain | None,
-    box: tuple[float, float] | None,
+def _rows_of(table: Path, image: tuple[int, int, int] | None, columns: Sequence[str]) -> NamedRows:
+    """The rows of a table to ask for."""
+    names, X = _images(table, image) or read_rows(table, columns)
+    if not len(X):
+        raise InputError(f"{table}: has no rows")
+    return NamedRows(names, X, f"{table}")
+
+
+def _drawn(
+    oracle: Oracle, n: int, domain: Domain | None, box: tuple[float, float] | None
 ) -> tuple[NamedRows, str]:
-    """The rows to ask for, and what they are where they are drawn."""
-    if table is not None:
-        names, X = read_named_table(table)
-        if not len(X):
-            raise InputError(f"{table}: has no rows")
-        return NamedRows(names, X, f"{table}"), ""
+    """Rows that are drawn, and where, in words."""
     given = Domain.box(*box) if box is not None else domain or Domain.gaussian()
     place = given.of(oracle.dim_in, oracle.name)
     rng, shape = np.random.default_rng(random_seeds("side", 0)), (n, place.dim_in)
     Z = rng.uniform(-1.0, 1.0, shape) if place.is_uniform else rng.standard_normal(shape)
     return NamedRows(list(place.names), place.to_target(Z), ""), f"inputs {place.words}"
+
+
+def _image_of(*oracles: Oracle) -> tuple[int, int, int] | None:
+    """Channels, height and width of what models take, where there are several channels."""
+    images = [image_of_row(getattr(oracle.target, "row", None)) for oracle in oracles]
+    return next((image for image in images if image is not None and image[0] > 1), None)
+
+
+def _images(table: Path, image: tuple[int, int, int] | None) -> tuple[list[str], FloatArray] | None:
+    """Rows of an ``.npy`` of images (n, height, width, channels) or (n, channels, height, width).
+
+    None where it is a table.
+    """
+    if image is None or table.suffix.lower() != ".npy" or (X := read_inputs(table)).ndim != 4:
+        return None
+    channels, height, width = image
+    if X.shape[1:] == (height, width, channels):
+        X = X.transpose(0, 3, 1, 2)
+    elif X.shape[1:] != image:
+        raise InputError(
+            f"{table}: images of shape {X.shape[1:]}; the models take {image}, or, with the "
+            f"channels last, {(height, width, channels)}"
+        )
+    if X.dtype.kind not in "biuf":
+        raise InputError(f"{table}: holds {X.dtype}, no numbers")
+    rows = X.reshape(len(X), -1).astype(np.float64)
+    return [f"{i}" for i in range(rows.shape[1])], rows
+
+
+def _as_images(image: tuple[int, int, int], rows: NamedRows) -> str:
+    """How rows that are images were taken."""
+    channels, height, width = image
+    return (
+        f"{rows.file}: rows are taken channel by channel, {channels} of {height} x {width}; images "
+        f"with their channels last go into an .npy of shape (n, {height}, {width}, {channels})"
+    )
 
 
 def _answers(oracle: Oracle, rows: NamedRows, other: Oracle) -> FloatArray:
