@@ -28,6 +28,10 @@ class FormatError(InputError):
     """A file that cannot be read or written, or does not hold a network."""
 
 
+class DamagedError(FormatError):
+    """A file that is not whole, or not what its name says: no program should open it as it is."""
+
+
 class UntrustedError(InputError):
     """A target whose opening would execute code, opened without trust."""
 

@@ -245,7 +245,13 @@ def test_unknown_kinds_name_the_known(name):
 @pytest.mark.parametrize("suffix", [".pkl", ".pickle", ".PKL"])
 def test_pickled_files_that_cannot_be_read_need_trust(tmp_path, suffix):
     path = tmp_path / f"model{suffix}"
-    path.touch()
+    whole = pickle.dumps({"a": "no model"})
+    for damaged in (b"", whole[:-3], whole[:-1], b"no pickle"):
+        path.write_bytes(damaged)
+        with pytest.raises(FormatError, match="look for a whole copy of it") as said:
+            open_oracle(path)
+        assert "--trust" not in f"{said.value}"
+    path.write_bytes(whole)
     with pytest.raises(FormatError, match="--trust opens it, and runs whatever it says"):
         open_oracle(path)
     path.write_bytes(pickle.dumps(Fraction(1, 2)))

@@ -60,7 +60,7 @@ def test_a_model_in_a_file_opens_with_trust(tmp_path, regressor, digits):
         revelu.open_oracle(path)(X)[:, 0], regressor.predict(X), rtol=1e-12, atol=1e-12
     )
     path.write_bytes(b"no pickle")
-    with pytest.raises(FormatError, match="--trust opens it"):
+    with pytest.raises(FormatError, match="look for a whole copy"):
         revelu.open_oracle(path)
     with pytest.raises(FormatError, match="cannot be opened by joblib"):
         revelu.open_oracle(path, trust=True)

@@ -8,7 +8,7 @@ import numpy as np
 
 from revelu.adapters.other_formats import as_function, kind_of_file
 from revelu.adapters.ports import Ports
-from revelu.errors import FormatError, InputError, UntrustedError
+from revelu.errors import DamagedError, FormatError, InputError, UntrustedError
 from revelu.formats import Frame
 from revelu.formats.open_model import OpenModel
 from revelu.formats.reading import is_read, read_model
@@ -98,11 +98,13 @@ class OpenTarget:
         return self.link.answers(self.network(X))
 
 
-def _other_way(path: Path) -> str:
+def _other_way(path: Path, error: Exception) -> str:
     """Say how a file that is not read is asked; nothing where there is no other way."""
     if not path.is_file():
         return ""
     if path.suffix.lower() in PICKLED:
+        if isinstance(error, DamagedError):  # running half of it does whatever that half says
+            return "; look for a whole copy of it"
         return "; --trust opens it, and runs whatever it says"
     kind = kind_of_file(path)
     return f"; to ask it instead, {as_function(kind)}" if kind is not None and kind.code else ""
@@ -127,6 +129,6 @@ def open_read(path: Path, dim_in: int | None = None, ports: Ports | None = None)
     try:
         target = OpenTarget(path, read_model(path, ports.activation))
     except (FormatError, UntrustedError) as error:
-        raise type(error)(f"{error}{_other_way(path)}") from None
+        raise type(error)(f"{error}{_other_way(path, error)}") from None
     agreed_dim_in(f"{path}", target.dim_in, dim_in)
     return target

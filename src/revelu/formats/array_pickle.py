@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from revelu.errors import FormatError
+from revelu.errors import DamagedError, FormatError
 from revelu.formats.pickled import Machine, Name, Record
 
 __all__ = ["ArrayMachine", "unpacked", "value_of"]
@@ -114,7 +114,7 @@ def unpacked(path: Path, content: bytes, least: int = 2**27, times: int = 4) -> 
     if len(found) > most:
         raise FormatError(f"{path}: unpacks to over {most:,} bytes")
     if not unpacker.eof:
-        raise FormatError(f"{path}: packed, and cut short")
+        raise DamagedError(f"{path}: packed, and cut short")
     return found
 
 

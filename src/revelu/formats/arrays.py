@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from revelu.errors import FormatError, ReveluError
+from revelu.errors import DamagedError, FormatError, ReveluError
 
 # A file that declares more bytes than this is refused before it is read or unpacked.
 MAX_BYTES = 4 * 2**30
@@ -41,7 +41,7 @@ def naming_system_errors(path: Path, verb: str) -> Iterator[None]:
 
 @contextmanager
 def naming_damage(path: Path, kind: str) -> Iterator[None]:
-    """Turn what reading raises into a FormatError: "``path``: not a readable ``kind``: ...".
+    """Turn what reading raises into a DamagedError: "``path``: not a readable ``kind``: ...".
 
     Damaged files make parsers, decompressors and NumPy raise almost anything; whatever it is,
     the file is at fault.
@@ -52,7 +52,7 @@ def naming_damage(path: Path, kind: str) -> Iterator[None]:
     except ReveluError:
         raise
     except Exception as error:  # noqa: BLE001 - see above
-        raise FormatError(f"{path}: not a readable {kind}: {first_line(error)}") from None
+        raise DamagedError(f"{path}: not a readable {kind}: {first_line(error)}") from None
 
 
 def first_line(error: Exception) -> str:

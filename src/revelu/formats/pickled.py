@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
-from revelu.errors import FormatError, UntrustedError
+from revelu.errors import DamagedError, FormatError, UntrustedError
 
 __all__ = ["Machine", "Name", "Record"]
 
@@ -133,7 +133,7 @@ class Machine:
 
     def damaged(self) -> NoReturn:
         """Raise of what no pickler writes."""
-        raise FormatError(f"{self.path}: a damaged pickle")
+        raise DamagedError(f"{self.path}: a damaged pickle")
 
     def run(self) -> Any:
         """Return what the pickle describes, from where the stream is to its end.
@@ -155,7 +155,7 @@ class Machine:
             if opcode.name == "STOP":
                 return self.stack.pop()
             self._step(opcode.name, self._argument(opcode))
-        raise FormatError(f"{self.path}: a pickle without an end")
+        raise DamagedError(f"{self.path}: a pickle without an end")
 
     def _argument(self, opcode: Any) -> Any:
         if opcode.name == "STRING":  # bytes of Python 2
