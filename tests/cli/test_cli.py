@@ -286,6 +286,7 @@ def test_options_reach_the_extraction(invoke, outcome, tmp_path):
         "domain": None,
         "suggested": True,
         "remote": False,
+        "classes": [],
     }
 
 

@@ -171,11 +171,11 @@ def _verified(job: CertifyingJob, network: Network) -> Recovery:
     return within_rounding(found, network, inner, oracle.domain, job.rng, job.rows)
 
 
-def _share_saturated(job: CertifyingJob, network: Network, *, least: float = 0.9) -> float:
+def _share_saturated(job: CertifyingJob, network: Network) -> float:
     """Return the share of answers that are 0 and 1 alone, where the network says their classes.
 
-    0 where one of them says another class, or where they are less than ``least`` of all: then
-    answers do speak against the network.
+    0 where any answer says another class, or where they are the lesser part of all: then answers
+    do speak against the network.
 
     Parameters
     ----------
@@ -189,11 +189,11 @@ def _share_saturated(job: CertifyingJob, network: Network, *, least: float = 0.9
     is_blank = ((Y == 0.0) | (Y == 1.0)).all(axis=1)
     is_blank &= (Y.shape[1] == 1) | (Y.sum(axis=1) == 1.0)
     share = float(is_blank.mean())
-    if share < least or network.dim_out != Y.shape[1]:
+    if share <= 0.5 or network.dim_out != Y.shape[1]:
         return 0.0
-    k = max(Y.shape[1], 2)
-    said = predict_labels(network, np.arange(float(k)), X[is_blank])
-    return share if np.array_equal(said, as_labels(Y[is_blank])[:, 0]) else 0.0
+    said = predict_labels(network, np.arange(float(max(Y.shape[1], 2))), X)
+    seen = as_labels(Y)[:, 0] if Y.shape[1] > 1 else (Y[:, 0] > 0.5).astype(np.float64)
+    return share if np.array_equal(said, seen) else 0.0
 
 
 def _with_labels(job: CertifyingJob, network: Network) -> Recovery:

@@ -1,6 +1,5 @@
 """Extraction from labels alone: a network whose labels agree, and what labels leave open."""
 
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -27,6 +26,7 @@ from revelu.recover.labels.search import LabelSearch
 from revelu.recover.method import Candidate, Disagreement, Why
 from revelu.recovery import Certificate, Fidelity, Recovery, Status
 from revelu.tasks.extract.job import FEWEST_CHECKS, CertifyingJob
+from revelu.tasks.extract.labelled import Labelled
 from revelu.tasks.job import Refusal
 from revelu.tasks.units import layer_in_units
 from revelu.types import FloatArray
@@ -56,7 +56,7 @@ _CHANGED = "{n} of {of} inputs got another label when asked again"
 
 def extract_labels(job: CertifyingJob) -> Recovery:
     """Recover a network of one hidden layer, or two, whose labels agree with a target's."""
-    oracle = _Labelled(job.oracle)
+    oracle = Labelled(job.oracle)
     job.oracle.names.are_expected = True
     if oracle.dim_in == 1:
         return _recovery(job, Status.UNVERIFIED, _ONE_INPUT)
@@ -128,41 +128,6 @@ _NO_NUMBERS = NoiseFloor(
     of_labels=True,
 )
 """Labels have no noise floor: they agree or not."""
-
-
-class _Labelled(Oracle):
-    """A target that answers labels, counted, kept and limited by the oracle of another one.
-
-    Parameters
-    ----------
-    inner : Oracle
-    with_ties : bool
-        Whether, behind the label, it is answered which answers are as large as any, (m, k).
-    """
-
-    def __init__(self, inner: Oracle, *, with_ties: bool = False) -> None:
-        super().__init__(
-            self._ask, inner.dim_in, name=inner.name, budget=inner.budget, batch_rows=sys.maxsize
-        )
-        self._inner, self._with_ties = inner, with_ties
-
-    def _ask(self, X: FloatArray) -> FloatArray:
-        spread = self._inner.spread_out(self.rows_a_request)
-        with self._inner.as_answered(), self._inner.phase(self.current_phase), spread:
-            Y = self._inner(X)
-        if not self._with_ties or Y.shape[1] == 1:
-            return as_labels(Y)
-        return np.column_stack([as_labels(Y), Y.max(axis=1, keepdims=True) == Y])
-
-    @property
-    def remaining(self) -> int | None:
-        """Queries that the budget still allows."""
-        return self._inner.remaining
-
-    @property
-    def own_inputs(self) -> tuple[FloatArray, FloatArray]:
-        """The target's inputs as functions of a query."""
-        return self._inner.own_inputs
 
 
 def _watch(job: CertifyingJob, oracle: Oracle, n: int = 128, *, n_kept: int = 8) -> str:
@@ -265,7 +230,7 @@ def verify_labels(job: CertifyingJob, network: Network) -> Recovery:
     InputError
         If the network's outputs stand for another number of classes than the target has.
     """
-    oracle = _Labelled(job.oracle, with_ties=True)
+    oracle = Labelled(job.oracle, with_ties=True)
     job.oracle.names.are_expected = True
     given = replace(_recovery(job, Status.UNVERIFIED), network=network, method="verify")
     try:
