@@ -68,10 +68,15 @@ def audit(
         Path | None,
         optional("Inputs as users send them, one a row, to compare on.", metavar="X.csv"),
     ] = None,
-    price: Annotated[float | None, optional("Price of a thousand queries.", metavar="P")] = None,
+    price: Annotated[
+        float | None, optional("What a thousand queries cost, in any currency.", metavar="P")
+    ] = None,
     baseline: Annotated[
         Path | None,
-        optional("Say what became better or worse since: what --json printed.", metavar="OLD.json"),
+        optional(
+            "Account of an earlier audit, as --json printed it: say what changed.",
+            metavar="OLD.json",
+        ),
     ] = None,
     fail_on: Annotated[
         list[str] | None,

@@ -427,7 +427,7 @@ class Asking(Command):
     max_seconds: Annotated[
         float | None,
         optional(
-            "Seconds after the first query from which no more are asked; computing may take longer."
+            "Seconds, from the first query on, after which no more are asked; computing may go on."
         ),
     ] = None
     seed: Seed = 0
