@@ -418,3 +418,9 @@ def test_a_module_is_the_same_in_every_process(tmp_path):
         )
         found.add(run.stdout)
     assert len(found) == 1
+
+
+def test_a_file_of_several_modules_names_them(tmp_path):
+    torch.save({"actor": nn.Linear(3, 2), "critic": nn.Linear(3, 1), "step": 3}, tmp_path / "m.pt")
+    with pytest.raises(FormatError, match=r"'actor' \(Linear\), 'critic' \(Linear\): save the one"):
+        revelu.open_oracle(tmp_path / "m.pt", trust=True)

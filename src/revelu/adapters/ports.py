@@ -212,17 +212,21 @@ def row_shape(
     ]
     if given is None:
         open_sizes = [name for name, said in zip(sizes, is_said, strict=True) if not said]
+        # Channels first, as torch has them, is what an image is taken as.
+        is_image = len(sizes) == 3 and is_said[0]
+        as_image = f"image {'x'.join([*sizes[1:], sizes[0]])} or " if is_image else ""
         raise InputError(
             f"{where} has rows of shape {' x '.join(sizes)}: say {' and '.join(open_sizes)} by "
-            f"input_shape {'x'.join(sizes)}"
+            f"{as_image}input_shape {'x'.join(sizes)}"
         )
     fits = len(given) == len(declared) and all(
         not said or size == wanted
         for size, wanted, said in zip(given, declared, is_said, strict=True)
     )
     if not fits:
+        how = " (image HxWxC is taken as channels, height, width)" if len(sizes) == 3 else ""
         raise InputError(
-            f"{where} has rows of shape {' x '.join(sizes)}, not {'x'.join(map(str, given))}"
+            f"{where} has rows of shape {' x '.join(sizes)}, not {'x'.join(map(str, given))}{how}"
         )
     agreed_dim_in(where, prod(given), dim_in)
     return given

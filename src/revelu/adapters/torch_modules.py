@@ -11,7 +11,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from revelu.adapters.modules import running_what_it_says, unpickled
+from revelu.adapters.modules import running_what_it_says
 from revelu.adapters.ports import Ports, chosen_output, row_shape
 from revelu.errors import FormatError, InputError, MissingExtraError
 from revelu.network import Network
@@ -269,7 +269,18 @@ def _name(module: Any) -> str:
 def load_module(path: Path) -> Any:
     """Unpickle a module, which executes whatever the file says."""
     load = partial(torch.load, map_location="cpu", weights_only=False)
-    return unpickled(path, "torch", load, "torch module", lambda m: isinstance(m, nn.Module))
+    with running_what_it_says(f"{path}: cannot be opened by torch", FormatError):
+        found = load(path)
+    parts = found.items() if isinstance(found, Mapping) else ()
+    modules = [f"{name!r} ({_name(one)})" for name, one in parts if isinstance(one, nn.Module)]
+    if modules:
+        raise FormatError(
+            f"{path}: holds several modules, {', '.join(modules)}: save the one to ask alone, by "
+            f"torch.save(torch.load(FILE, weights_only=False)[NAME], NEW)"
+        )
+    if not isinstance(found, nn.Module):
+        raise FormatError(f"{path}: holds a {type(found).__name__}, not a torch module")
+    return found
 
 
 def load_script(path: Path) -> Any:

@@ -19,7 +19,7 @@ from revelu.shown import SCHEMA
 # Arguments that the library's messages name; on the command line they are options.
 _ARGUMENT = re.compile(
     r"(?<!\S)(?:ca_cert|client_cert|client_key|dim_in|input_name|input_shape"
-    r"|key_env|max_seconds|output_name)(?![^\s,])|(?<!\S)image(?= HEIGHT)"
+    r"|key_env|max_seconds|output_name)(?![^\s,])|(?<![^\s(])image(?= \w+x)"
     r"|\A(?:batch|budget|checks|neurons|norm|perturb|preset|price|rate|retry_for|seed|workers)"
     r"(?= must | needs )"
 )
