@@ -14,6 +14,7 @@ from revelu.network import LayeredNetwork, Network, to_log_ratios
 from revelu.numerics.threads import in_one_thread
 from revelu.oracle import Domain, Oracle, whole_number
 from revelu.recovery import Recovery, Status
+from revelu.tasks.extract.advice import MUTE
 from revelu.tasks.extract.job import CertifyingJob
 from revelu.tasks.extract.labels import verify_labels
 from revelu.tasks.extract.precision import refusal
@@ -115,6 +116,9 @@ def verify(
         oracle.listener = None
 
 
+_DISAGREES = "fresh queries disagree with the network: it is not the target's"
+
+
 def _verified(job: CertifyingJob, network: Network) -> Recovery:
     oracle = job.oracle
     given = Recovery(Status.UNVERIFIED, network, ledger=oracle.ledger(), method="verify")
@@ -137,7 +141,8 @@ def _verified(job: CertifyingJob, network: Network) -> Recovery:
         verdict = job.settle(compared, noise) or verdict
     evidence: tuple[str, ...] = (verdict.limit,) if verdict.limit else ()
     if verdict.status is Status.UNVERIFIED:
-        evidence = ("fresh queries disagree with the network: it is not the target's",)
+        said = verdict.certificate
+        evidence = (MUTE if said is not None and said.is_mute else _DISAGREES,)
     warnings = () if verdict.status is Status.RECOVERED else _unread(network, oracle.domain)
     if link.has_head:
         warnings = (*warnings, link.said("compared"))
