@@ -151,9 +151,7 @@ def test_rows_of_any_declared_shape_are_flattened(tmp_path, shape):
 
 def test_sizes_left_open_are_asked_for_by_their_names(tmp_path):
     path = image_classifier(tmp_path / "n.onnx", ["N", 1, "height", "width"])
-    with pytest.raises(
-        InputError, match="say height and width by image heightxwidthx1"
-    ):
+    with pytest.raises(InputError, match="say height and width by image heightxwidthx1"):
         revelu.open_oracle(path)
     for shape in ("1x3x4", (1, 4, 3), [1, 12, 1]):
         oracle = revelu.open_oracle(path, input_shape=shape)

@@ -10,6 +10,7 @@ from revelu import Network, Status, zoo
 from revelu.oracle import measure_noise
 from revelu.oracle.grid import Grid, read_grid
 from revelu.oracle.numbers import Numbers, read_numbers
+from revelu.report.verdicts import verdict
 
 
 def on_grid(Y, step):
@@ -242,3 +243,32 @@ def test_what_has_overflowed_is_a_number_of_every_form_and_what_is_none_of_none(
     for grid in (Grid(10, digits=4), Grid(10, digits=4, single=True), Grid(10, places=3)):
         assert grid.holds(np.array([[np.inf], [0.125]])).all()
         assert not grid.holds(np.array([[np.nan]])).any()
+
+
+@pytest.mark.parametrize("places", [2, 3])
+def test_a_few_rounded_values_tell_that_they_were_rounded(places):
+    Y = 10.0**-places * np.array([[0.0], [1.0], [10.0**places], [10.0**places - 1.0]])
+    assert read_numbers(np.round(Y, places)).grid == Grid(10, places=places)
+
+
+def test_shares_that_tell_neither_form_are_of_fixed_places():
+    rng = np.random.default_rng(0)
+    large = rng.uniform(0.1, 1.0, (56, 1))
+    assert read_numbers(np.round(large, 3)).grid == Grid(10, places=3)
+    assert read_numbers(np.round(large + 1.0, 3)).grid == Grid(10, digits=4)
+    small = np.vstack([large, 10.0 ** rng.uniform(-5.0, -1.0, (20, 1))])
+    digits = np.array([[float(f"{y:.3g}")] for y in small.ravel()])
+    assert read_numbers(digits).grid == Grid(10, digits=3)
+    assert read_numbers(np.round(small, 3)).grid == Grid(10, places=3)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_steep_probabilities_of_two_decimals_are_no_disagreement(seed):
+    truth = scaled(zoo.random_network([4, 6, 2], seed=seed), 6.0)
+    found = revelu.verify(truth, lambda X: np.round(softmax(truth(X)), 2), link="softmax")
+    certificate = found.certificate
+    assert certificate.fraction_within == 1.0
+    # What the digits of an output do not tell is said, and is no other network's doing.
+    assert certificate.passed or certificate.is_mute
+    assert not any("disagree" in said for said in found.evidence)
+    assert "disagree" not in verdict("verify", found.to_dict()).words

@@ -1,5 +1,6 @@
 """Links: what undoes a head, how errors go through it, and that it is found by evidence alone."""
 
+import contextlib
 import json
 import re
 
@@ -15,7 +16,7 @@ import revelu
 from revelu.adapters.onnx_runtime import OnnxTarget
 from revelu.certify import certify, examine
 from revelu.cli.app import app
-from revelu.errors import InputError, TargetError
+from revelu.errors import InputError, SaturatedError, TargetError
 from revelu.network import zoo
 from revelu.numerics.links import FORMS, NONE, Link
 from revelu.oracle import Headed, Oracle, Rounded, degrade, measure_noise
@@ -405,3 +406,19 @@ def test_answers_that_hardly_vary_are_behind_no_head(seed):
     noise = measure_noise(Oracle(truth, 6), seed)
     assert not noise.link.has_head
     assert noise.nu.max() < 1e-14
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_sigmoid_is_found_though_others_beside_it_are_saturated(seed):
+    network = zoo.random_network([4, 10, 6], seed=seed)
+    steep = revelu.Network(
+        [network.weights[0], 40.0 * network.weights[1]],
+        [network.biases[0], 40.0 * network.biases[1]],
+    )
+    target = behind(Link.named("logit"), steep)
+    oracle = Oracle(lambda X: np.round(target(X), 8).astype(np.float32), 4)
+    # All at once they have digits at few inputs, if at any.
+    with contextlib.suppress(SaturatedError):
+        measure_noise(oracle, np.random.default_rng(seed))
+    assert oracle.link.name == "logit"
+    assert oracle.ledger().n_queries <= 400

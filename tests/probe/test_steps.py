@@ -257,3 +257,9 @@ def test_units_of_decimal_places_are_no_jumps_where_significant_digits_hold_all_
     oracle = Oracle(lambda X: np.round(0.03 * X.sum(axis=1, keepdims=True), 2), 3)
     for seed in range(5):
         assert not Steps().evidence(oracle, Grid(10, digits=2), np.random.default_rng(seed))
+
+
+def test_steps_of_half_precision_that_only_their_own_answers_show_are_no_jumps():
+    truth = zoo.random_network([4, 5, 2], seed=1)
+    oracle = Oracle(lambda X: truth(X).astype(np.float16), 4)
+    assert not Steps().evidence(oracle, None, np.random.default_rng(0))

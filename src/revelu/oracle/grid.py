@@ -115,7 +115,7 @@ def read_grid(
     *,
     max_digits: int = 12,
     max_digits_float32: int = 6,
-    min_lacking: int = 3,
+    least_odds: int = 3,
     half_precision: tuple[int, ...] = (8, 11),
 ) -> Grid | None:
     """Tell to how few digits, or to multiples of what, answers were rounded; None of others.
@@ -127,9 +127,9 @@ def read_grid(
     max_digits, max_digits_float32 : int
         Answers of more significant digits are not known by those: float64 has 15.9 of them, float32
         7.2.
-    min_lacking : int
-        Smaller numbers do not lack this many digits, all together, by chance: each is a 0 in one of
-        ten.
+    least_odds : int
+        Power of ten by which fixed places have to be likelier than significant digits: a digit that
+        a form has and a number lacks is a 0 in one of ten.
     half_precision : tuple of int
         Binary digits of bfloat16 and of float16, the leading one counted.
     """
@@ -145,13 +145,12 @@ def read_grid(
         places = next(
             (p for p in range(most_places) if _are_decimals(values, f".{p}f").all()), most_places
         )
-        n_lacking = int(np.maximum(digits - 1 - exponents - places, 0).sum())
+        # Of either form the digits lacking are those beyond a number's own.
+        odds = int((digits - 1 - exponents - places).sum())
         grid = _coarsest(values, places, single=single) if places >= 1 else None
         # Multiples of more than a unit of the last place are so in every decade.
         is_coarser = grid is not None and (grid.base == 2 or grid.step > 0.0)
-        return (
-            grid if is_coarser or (grid and n_lacking >= min_lacking) else Grid(10, digits=digits)
-        )
+        return grid if is_coarser or (grid and odds >= least_odds) else Grid(10, digits=digits)
     step = read_step(values, single=single)
     # On a grid the smaller numbers have fewer digits; half-precision numbers keep theirs.
     binary = (Grid(2, digits=digits) for digits in half_precision)

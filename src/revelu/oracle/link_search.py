@@ -14,7 +14,7 @@ from revelu.numerics.links import NONE, Link
 from revelu.oracle.log_ratios import SMALLEST, SMALLEST_DIFFERENCE, smallest_with_digits
 from revelu.oracle.numbers import Numbers, read_numbers
 from revelu.oracle.oracle import Oracle
-from revelu.types import FloatArray
+from revelu.types import BoolArray, FloatArray
 
 
 @dataclass(frozen=True)
@@ -68,6 +68,9 @@ class LinkSearch:
     beyond : float
         Errors by which a row may be off a line: what is farther off is so for a kink or another
         head, and says no more than this (six are exceeded once in five hundred million).
+    typical : float
+        A row speaks against other links where it is off a line by no more than most are that are
+        straight, whose largest of three to five errors this is.
     lead : float
         Rows that say nothing are as far off as the answers as they are: a link gains nothing by
         hiding them.  By as many log-likelihoods a link must lead over those: what four rows say
@@ -93,6 +96,7 @@ class LinkSearch:
     told: float = 100.0
     own_digits: float = 8.0
     beyond: float = 6.0
+    typical: float = 2.0
     lead: float = 72.0
     wrong: float = 0.1
     kinked: float = 0.34
@@ -150,7 +154,7 @@ class LinkSearch:
 
     def _longer(self, links: Sequence[Link], rows: FloatArray, numbers: Numbers) -> float:
         """By how much longer the next rows are to be than these."""
-        ratio = np.array([self._off(link, rows, numbers) for link in links])
+        ratio = self._off(links, rows, numbers)
         straight = ratio < self.beyond
         # Rows on which answers stay the same, as where all neurons are off, say nothing of it.
         moved = (np.ptp(rows, axis=1) > 0.0).any(axis=1)
@@ -185,31 +189,17 @@ class LinkSearch:
         self, links: Sequence[Link], asked: Sequence[FloatArray], numbers: Numbers
     ) -> "_Chosen":
         """The link that explains the rows best, as far as they tell."""
-        # Answers as they are may err as any head says that they do: else one would gain by saying
-        # that they err by more.
-        ends = [
-            max(
-                float(_ends(link, rows.reshape(-1, rows.shape[2]), numbers).max()) for link in links
-            )
-            for rows in asked
-        ]
-        off = [
-            [
-                self._off(link, rows, numbers, 0.0 if i else end)
-                for rows, end in zip(asked, ends, strict=True)
-            ]
-            for i, link in enumerate(links)
-        ]
-        ratio = np.array([np.concatenate(parts) for parts in off])
+        off = [self._off(links, rows, numbers) for rows in asked]
+        ratio = np.concatenate(off, axis=1)
         plain = np.where(np.isnan(ratio[0]), 0.0, ratio[0])
         told = np.where(np.isnan(ratio), plain, ratio)
         likelihood, straight = -0.5 * (told**2).sum(axis=1), ratio < self.beyond
         # A row with a kink is straight behind no link, and one without behind the right one.
-        others = (straight.any(axis=0) & (ratio >= self.beyond)).sum(axis=1)
+        others = ((ratio < self.typical).any(axis=0) & (ratio >= self.beyond)).sum(axis=1)
         is_wrong = others > np.maximum(1.0, self.wrong * straight.sum(axis=1))
         likelihood[1:][is_wrong[1:]] = -np.inf
         # The first rows are short: few have a kink.
-        kinked = np.array([np.mean(parts[0] >= self.beyond) for parts in off])
+        kinked = (off[0] >= self.beyond).mean(axis=1)
         likelihood[1:][kinked[1:] > self.kinked] = -np.inf
         if likelihood[0] - likelihood[1:].max() > self.lead and not is_wrong[0]:
             return _Chosen(links[0], 0.0, is_sure=True)
@@ -222,28 +212,50 @@ class LinkSearch:
         n_straight = np.where(are_alike, straight.sum(axis=1), -1)
         return _Chosen(links[int(np.argmax(n_straight))], lead, is_sure=are_alike.sum() == 1)
 
-    def _off(
-        self, link: Link, rows: FloatArray, numbers: Numbers, least: float = 0.0
-    ) -> FloatArray:
-        """How far each row is off a line behind a link, in errors, (n_rows,); at most ``beyond``.
+    def _off(self, links: Sequence[Link], rows: FloatArray, numbers: Numbers) -> FloatArray:
+        """How far each row is off a line behind each link, in errors, (n_links, n_rows).
 
-        NaN of those that say nothing, since answers do not move, or have no digits.
+        At most ``beyond``; NaN of those that say nothing, since answers do not move.  Outputs that
+        are saturated for one link say nothing of others, either: else it would gain by hiding them.
         """
-        n, n_points, k = rows.shape
-        Y = rows.reshape(-1, k)
+        Y = rows.reshape(-1, rows.shape[2])
+        ends = [_ends(link, Y, numbers) for link in links]
+        # Answers as they are may err as any head says that they do: else one would gain by saying
+        # that they err by more.
+        ends[0] = np.full_like(ends[0], max(float(end.max()) for end in ends))
+        told = [
+            self._off_lines(link, rows, numbers, end) for link, end in zip(links, ends, strict=True)
+        ]
+        ratio, moved = np.array([off for off, _ in told]), np.array([moves for _, moves in told])
+        has_digits = np.isfinite(ratio).all(axis=0)
+        most = np.where(has_digits, ratio, 0.0).max(axis=2)
+        says = (moved & has_digits).any(axis=2)
+        return np.where(says, np.minimum(most, self.beyond), np.nan)
+
+    def _off_lines(
+        self, link: Link, rows: FloatArray, numbers: Numbers, ends: FloatArray
+    ) -> tuple[FloatArray, BoolArray]:
+        """How far each output is off a line behind a link, and whether it moves, (n_rows, k) each.
+
+        Parameters
+        ----------
+        ends : ndarray, shape (k,)
+            Sizes of what answers are computed from at least.
+        """
+        n_points = rows.shape[1]
+        Y = rows.reshape(-1, 1)  # each by itself: others may be saturated
+        sizes = np.maximum(np.abs(rows), ends).reshape(-1, 1)
         with np.errstate(all="ignore"):
-            Z = link.inverse(Y).reshape(n, n_points, -1)
+            Z = link.inverse(Y).reshape(rows.shape)
             # Terms are as large as their sums are at most of the rows.
             size = np.abs(np.where(np.isfinite(Z), Z, 0.0)).max(axis=1, keepdims=True)
             own = self.own_digits * numbers.eps * np.maximum(size, np.median(size, axis=0))
-            sizes = np.maximum(np.abs(Y), np.maximum(_ends(link, Y, numbers), least))
-            answered = link.errors(Y, numbers.error(sizes))
-            error = np.hypot(answered.reshape(Z.shape), own)
+            error = np.hypot(link.errors(Y, numbers.error(sizes)).reshape(rows.shape), own)
             line = np.linalg.qr(np.vander(np.arange(n_points, dtype=np.float64), 2))[0]
             off = Z - np.einsum("ij,sjk->sik", line @ line.T, Z)
-            ratio = (np.abs(off) / error).max(axis=(1, 2))
-            moves = (np.ptp(Z, axis=1) > self.told * error.max(axis=1)).any(axis=1)
-        return np.where(np.isfinite(ratio) & moves, np.minimum(ratio, self.beyond), np.nan)
+            ratio = (np.abs(off) / error).max(axis=1)
+            moves = np.ptp(Z, axis=1) > self.told * error.max(axis=1)
+        return ratio, moves
 
 
 def _ends(link: Link, Y: FloatArray, numbers: Numbers) -> FloatArray:

@@ -344,7 +344,7 @@ def _saturated_everywhere(oracle: Oracle, answered: FloatArray) -> SaturatedErro
 def _decimal_places(P: FloatArray, most: int = 12) -> Grid | None:
     """The fewest decimal places that hold all probabilities; None where none do, or none are left.
 
-    Fewer different answers than :func:`read_numbers` asks for tell it where the others are 0.
+    One answer tells it where the others are 0.
     """
     between = P[(P > 0.0) & (P < 1.0)]
     grids = (Grid(10, places=n) for n in range(1, most + 1))

@@ -89,31 +89,31 @@ class Numbers:
         return f"{self.law} numbers" if self.grid is None else f"rounded to {self.grid}"
 
 
-def read_numbers(Y: FloatArray, min_variety: int = 5, largest_short: float = 2.0**24) -> Numbers:
+def read_numbers(Y: FloatArray, largest_short: float = 2.0**24) -> Numbers:
     """Tell what numbers the answers ``Y (n, k)`` are.
 
-    Fewer different answers of an output than ``min_variety`` say nothing, nor do whole numbers up
-    to ``largest_short``, which are all float32 numbers.
+    Outputs that do not vary say nothing, nor do whole numbers up to ``largest_short``, which are
+    all float32 numbers.
     """
-    # Small whole numbers prove nothing, since they are short float32 numbers, too; nor do the
-    # few values of an output that hardly varies, however many such outputs there are.
-    variety = max(len(np.unique(column)) for column in Y.T)
+    # Small whole numbers prove nothing, since they are short float32 numbers, too; nor does one
+    # value of an output, however many such outputs there are.
     is_whole = np.array_equal(Y, np.rint(Y)) and np.abs(Y).max() <= largest_short
-    if not is_whole and variety >= min_variety:
-        grid = read_grid(Y)
+    if not is_whole and not (Y[0] == Y).all():
+        grid = _read_shares(Y) if Y.min() >= 0.0 and Y.max() <= 1.0 else read_grid(Y)
         if grid is not None:
-            return _with_zeros(Numbers("rounded", grid), Y)
+            return Numbers("rounded", grid)
         if _are_float32(Y).all():
             return Numbers("float32")
     return Numbers("float64")
 
 
-def _with_zeros(numbers: Numbers, Y: FloatArray) -> Numbers:
-    """The same, of fixed places where a probability is 0: significant digits leave none of it."""
-    if numbers.is_half_precision or not (Y == 0.0).any():
-        return numbers
-    fixed = Numbers("rounded", read_grid(Y, min_lacking=0))
-    return fixed if fixed.are_probabilities(Y).all() else numbers
+def _read_shares(Y: FloatArray) -> Grid | None:
+    """Tell of what grid shares are numbers: of fixed places where digits are not likelier.
+
+    Shares are rounded to places far more often than to digits, which of small ones leave more; the
+    first answers may show no small one.  A share of 1 is none that was rounded.
+    """
+    return read_grid(Y[Y < 1.0], least_odds=0)
 
 
 def are_written_float32(Y: FloatArray, least: int = 24) -> bool:

@@ -195,7 +195,10 @@ class Steps:
         """Say that steps are larger than those of rounding, where they are."""
         # The few values that a noise floor has seen may not have shown a grid.
         seen = np.vstack([Y, steps.A, steps.B])
-        grid = grid or read_numbers(seen).grid
+        numbers = read_numbers(seen)
+        if numbers.is_half_precision:
+            return ""
+        grid = grid or numbers.grid
         # Nor do few tell significant digits from decimal places, whose units are larger of what is
         # small.
         fixed = None if grid is None else grid.at_fixed_places(seen)

@@ -114,6 +114,10 @@ def _with_exceptions(said: Verdict, account: Mapping[str, Any]) -> Verdict:
             which = f"{n_wrong:,} of the {n:,} {fidelity['source']} disagree"
             words = said.words.replace("fresh queries disagree", which)
             return Verdict(f"{words}, {pattern}" if pattern else words, said.tone)
+    agrees = certificate.get("n_checks") and certificate.get("fraction_within") == 1.0
+    if status == "unverified" and agrees:
+        words = said.words.replace("fresh queries disagree", "answers err too much to tell")
+        return Verdict(words, said.tone)
     if status != "recovered" or not certificate.get("passed"):
         return said
     words, tone = said

@@ -16,6 +16,7 @@ from revelu.numerics.threads import in_one_thread
 from revelu.oracle import Domain, Oracle, whole_number
 from revelu.oracle.labels import as_labels
 from revelu.recovery import Recovery, Status
+from revelu.tasks.extract.advice import MUTE
 from revelu.tasks.extract.job import CertifyingJob
 from revelu.tasks.extract.labels import verify_labels
 from revelu.tasks.extract.precision import refusal
@@ -123,6 +124,9 @@ def verify(
         oracle.listener = None
 
 
+_DISAGREES = "fresh queries disagree with the network: it is not the target's"
+
+
 def _verified(job: CertifyingJob, network: Network) -> Recovery:
     oracle = job.oracle
     given = Recovery(Status.UNVERIFIED, network, ledger=oracle.ledger(), method="verify")
@@ -150,7 +154,8 @@ def _verified(job: CertifyingJob, network: Network) -> Recovery:
         if share := _share_saturated(job, compared):
             said = (_SATURATED.format(share=share),)
             return replace(given, evidence=said, saturated=True, domain=oracle.where)
-        evidence = ("fresh queries disagree with the network: it is not the target's",)
+        examined = verdict.certificate
+        evidence = (MUTE if examined is not None and examined.is_mute else _DISAGREES,)
     warnings = () if verdict.status is Status.RECOVERED else _unread(network, oracle.domain)
     if link.has_head:
         warnings = (*warnings, link.said("compared"))

@@ -16,6 +16,10 @@ STEPS = (
 )
 
 
+MUTE = (
+    "no fresh query differs by more than its tolerance, but tolerances as wide as these prove "
+    "nothing: answers of more digits tell more"
+)
 SHARES = "all answers lie between 0 and 1: if they are a sigmoid's, say so (--link logit)"
 
 
@@ -47,7 +51,9 @@ def _by_status(recovery: Recovery, oracle: Oracle, method: str) -> list[str]:
             return [rows]
         case Status.UNVERIFIED if recovery.certificate is not None:
             return [
-                "fresh queries disagree with the network: do not rely on it",
+                MUTE
+                if recovery.certificate.is_mute
+                else "fresh queries disagree with the network: do not rely on it",
                 *_anew(recovery, oracle),
             ]
         case Status.PARTIAL:
