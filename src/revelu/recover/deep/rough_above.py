@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from revelu.errors import SaturatedError
 from revelu.oracle import NoiseFloor
 from revelu.probe.box import segment
 from revelu.probe.line import Ask, Line
@@ -104,15 +105,17 @@ class RoughAbove:
         Returns
         -------
         Rows
-            Of norm 1 in what the first layer puts out, their orientation open, each with an input
-            where it was found.
+            Of norm 1 in what the first layer puts out, their orientation open, with their inputs.
         """
         above, noise = self._above(ask, noise, first, rng)
         how, rows, n_quiet = self.rows, Rows.none(len(first), len(noise.scale)), 0
         max_quiet = how.max_quiet if len(first) <= self.narrow else self.max_quiet
         for turn in range(how.max_lines):
             line = self._line_of_last(len(first), rng, is_odd=turn % 2 == 1)
-            more = how.rows.find_new(above, len(first), noise, rows, rng, line)
+            try:
+                more = how.rows.find_new(above, len(first), noise, rows, rng, line)
+            except SaturatedError:  # on this line alone, perhaps
+                continue
             n_quiet = 0 if more is not None and len(more) else n_quiet + 1
             rows = rows if more is None else rows.joined(more)
             if n_quiet == max_quiet:
@@ -128,12 +131,9 @@ class RoughAbove:
 
     def _line_of_last(self, m: int, rng: np.random.Generator, *, is_odd: bool) -> Line:
         """A line between two random points that are nearly at walls of the orthant of m neurons."""
-        is_off = rng.random(m) < 0.5
-        if m <= self.narrow:
-            # Of few neurons it is the corner that the others see.
+        near = (rng.random(m) < 0.5) != np.array([[False], [True]])
+        if m <= self.narrow:  # of few neurons it is the corner that the others see
             near = np.array([np.full(m, is_odd), np.zeros(m, dtype=bool)])
-        else:
-            near = np.array([is_off, ~is_off])
         points = self.rows.rows.region.points(rng, 2, m)
         return segment(*np.where(near, self.nearly_off * points, points))[0]
 
