@@ -90,6 +90,8 @@ def compare(
 ) -> ExitCode:
     """Compare the weights of A and B up to permutation, scales and free signs.
 
+    Logits below a softmax are compared up to what is added to all of them.
+
     With --inputs, compare what A and B answer to the rows of a table.  With --like, --mean,
     --std, --box, --labels or --link, compare what they answer to 3,000 inputs drawn as these
     say.  With --link auto, answers are compared as they are.
