@@ -9,6 +9,9 @@ import numpy as np
 
 from revelu.types import BoolArray, FloatArray
 
+# Binary digits of bfloat16 and of float16, the leading one counted.
+HALF_PRECISION = (8, 11)
+
 
 @dataclass(frozen=True)
 class Grid:
@@ -37,8 +40,12 @@ class Grid:
 
     def spacing(self, Y: FloatArray) -> FloatArray:
         """Distance between neighbouring numbers of the grid at ``Y``, same shape."""
-        own = self._own_spacing(Y)
-        return np.asarray(np.maximum(own, _spacing(Y, single=True))) if self.single else own
+        return np.asarray(np.maximum(self._own_spacing(Y), self._format_spacing(Y)))
+
+    def _format_spacing(self, Y: FloatArray) -> FloatArray:
+        """That of the numbers that hold them; 0 of a number that is 0, or has overflowed."""
+        held = np.where(np.isfinite(Y) & (Y != 0.0), Y, 0.0)
+        return np.where(held != 0.0, _spacing(held, single=self.single), 0.0)
 
     def _own_spacing(self, Y: FloatArray) -> FloatArray:
         """The same before they are made float32 numbers."""
@@ -58,9 +65,7 @@ class Grid:
 
         Of two roundings, one after the other, the variances add up.
         """
-        spacing = self._own_spacing(Y)
-        if self.single:
-            spacing = np.hypot(spacing, _spacing(Y, single=True))
+        spacing = np.hypot(self._own_spacing(Y), self._format_spacing(Y))
         return np.asarray(12.0**-0.5 * spacing)
 
     def holds(self, Y: FloatArray) -> BoolArray:
@@ -117,7 +122,6 @@ def read_grid(
     max_digits: int = 12,
     max_digits_float32: int = 6,
     least_odds: float = 3.0,
-    half_precision: tuple[int, ...] = (8, 11),
 ) -> Grid | None:
     """Tell to how few digits, or to multiples of what, answers were rounded; None of others.
 
@@ -131,13 +135,11 @@ def read_grid(
     least_odds : float
         Power of ten by which fixed places have to be likelier than significant digits, and binary
         digits than decimals.
-    half_precision : tuple of int
-        Binary digits of bfloat16 and of float16, the leading one counted.
     """
     values = np.unique(Y[np.isfinite(Y) & (Y != 0.0)])
     single = _are_single(values)
     # On a grid the smaller numbers have fewer digits; half-precision numbers keep theirs.
-    binary = (Grid(2, digits=digits) for digits in half_precision)
+    binary = (Grid(2, digits=digits) for digits in HALF_PRECISION)
     half = next((grid for grid in binary if grid.holds(values).all()), None)
     most = max_digits_float32 if single else max_digits
     digits = next((n for n in range(1, most + 1) if _are_decimals(values, f".{n}g").all()), None)
