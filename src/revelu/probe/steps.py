@@ -22,7 +22,7 @@ import numpy as np
 from revelu.errors import LimitReachedError
 from revelu.numerics.records import Records
 from revelu.oracle import NoiseFloor, Oracle
-from revelu.oracle.grid import Grid
+from revelu.oracle.grid import HALF_PRECISION, Grid
 from revelu.oracle.numbers import read_numbers
 from revelu.types import BoolArray, FloatArray
 
@@ -198,12 +198,14 @@ class Steps:
         numbers = read_numbers(seen)
         if numbers.is_half_precision:
             return ""
+        # Nor do few tell one grid from another: fixed places have larger units where numbers are
+        # small, and half precision where they are large.
         grid = grid or numbers.grid
-        # Nor do few tell significant digits from decimal places, whose units are larger of what is
-        # small.
-        fixed = None if grid is None else grid.at_fixed_places(seen)
+        halves = (Grid(2, digits=digits) for digits in HALF_PRECISION)
+        grids = [] if grid is None else [grid, grid.at_fixed_places(seen)]
+        grids += [half for half in halves if grids and half.holds(seen).all()]
         ranges = np.ptp(Y, axis=0)
-        are_larger = self._are_no_rounding(steps, ranges, grid, fixed)
+        are_larger = self._are_no_rounding(steps, ranges, grids)
         return self._told(steps, self.n_places, ranges) if are_larger else ""
 
     def _along_inputs(self, oracle: Oracle, steps: Sides, rng: np.random.Generator) -> str:
@@ -286,14 +288,12 @@ class Steps:
                 found &= (oracle(X) == answers).all(axis=1)
         return found
 
-    def _are_no_rounding(
-        self, steps: Sides, ranges: FloatArray, grid: Grid | None, fixed: Grid | None
-    ) -> bool:
-        """Whether enough steps are larger than those of rounding, to one grid or to the other."""
+    def _are_no_rounding(self, steps: Sides, ranges: FloatArray, grids: list[Grid]) -> bool:
+        """Whether enough steps are larger than those of rounding to any of some grids."""
         jumps = np.abs(steps.B - steps.A)
         sizes = np.maximum(np.abs(steps.A), np.abs(steps.B))
-        if grid is not None and fixed is not None:
-            unit = np.maximum(grid.spacing(sizes), fixed.spacing(sizes))
+        if grids:
+            unit = np.maximum.reduce([grid.spacing(sizes) for grid in grids])
             # Of a difference to 1 the last digits are lost before it is rounded.
             unit = np.maximum(unit, float(np.finfo(np.float32).eps) * ranges)
         else:

@@ -154,8 +154,9 @@ def _verified(job: CertifyingJob, network: Network) -> Recovery:
         if share := _share_saturated(job, compared):
             said = (_SATURATED.format(share=share),)
             return replace(given, evidence=said, saturated=True, domain=oracle.where)
-        examined = verdict.certificate
-        evidence = (MUTE if examined is not None and examined.is_mute else _DISAGREES,)
+        certificate = verdict.certificate
+        is_mute = certificate is not None and certificate.is_mute
+        evidence = (MUTE if is_mute else _DISAGREES,)
     warnings = () if verdict.status is Status.RECOVERED else _unread(network, oracle.domain)
     if link.has_head:
         warnings = (*warnings, link.said("compared"))
