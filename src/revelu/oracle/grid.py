@@ -9,9 +9,6 @@ import numpy as np
 
 from revelu.types import BoolArray, FloatArray
 
-# Binary digits of bfloat16 and of float16, the leading one counted.
-HALF_PRECISION = (8, 11)
-
 
 @dataclass(frozen=True)
 class Grid:
@@ -116,6 +113,11 @@ class Grid:
         return f"{self.places} decimal places"
 
 
+def half_precision() -> tuple[Grid, Grid]:
+    """The numbers of bfloat16 and of float16, by their binary digits, the leading one counted."""
+    return Grid(2, digits=8), Grid(2, digits=11)
+
+
 def read_grid(
     Y: FloatArray,
     *,
@@ -139,8 +141,7 @@ def read_grid(
     values = np.unique(Y[np.isfinite(Y) & (Y != 0.0)])
     single = _are_single(values)
     # On a grid the smaller numbers have fewer digits; half-precision numbers keep theirs.
-    binary = (Grid(2, digits=digits) for digits in HALF_PRECISION)
-    half = next((grid for grid in binary if grid.holds(values).all()), None)
+    half = next((grid for grid in half_precision() if grid.holds(values).all()), None)
     most = max_digits_float32 if single else max_digits
     digits = next((n for n in range(1, most + 1) if _are_decimals(values, f".{n}g").all()), None)
     if digits is None:

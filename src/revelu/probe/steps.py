@@ -22,7 +22,7 @@ import numpy as np
 from revelu.errors import LimitReachedError
 from revelu.numerics.records import Records
 from revelu.oracle import NoiseFloor, Oracle
-from revelu.oracle.grid import HALF_PRECISION, Grid
+from revelu.oracle.grid import Grid, half_precision
 from revelu.oracle.numbers import read_numbers
 from revelu.types import BoolArray, FloatArray
 
@@ -201,9 +201,8 @@ class Steps:
         # Nor do few tell one grid from another: fixed places have larger units where numbers are
         # small, and half precision where they are large.
         grid = grid or numbers.grid
-        halves = (Grid(2, digits=digits) for digits in HALF_PRECISION)
         grids = [] if grid is None else [grid, grid.at_fixed_places(seen)]
-        grids += [half for half in halves if grids and half.holds(seen).all()]
+        grids += [half for half in half_precision() if grids and half.holds(seen).all()]
         ranges = np.ptp(Y, axis=0)
         are_larger = self._are_no_rounding(steps, ranges, grids)
         return self._told(steps, self.n_places, ranges) if are_larger else ""
