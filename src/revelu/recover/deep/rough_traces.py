@@ -28,6 +28,7 @@ from revelu.recover.deep.segments import SegmentScan
 from revelu.recover.deep.stack import Stack
 from revelu.recover.deep.trace import Below, Trace, TraceTuning, open_directions
 from revelu.recover.method import Tell
+from revelu.recover.refine.known_rows import KnownRows, MeasuredRows
 from revelu.recover.refine.network_fit import Samples, fit_top
 from revelu.recover.rows import Rows
 from revelu.types import BoolArray, FloatArray
@@ -332,6 +333,22 @@ class TraceSearch:
     def network(self) -> Network:
         """The rows, what they leave open, and the outputs: as they explain most answers."""
         return self.below.network(*self._fit())
+
+    def measured(self, error: float) -> MeasuredRows:
+        """What traces tell of the rows, above a first layer whose rows err by ``error``."""
+        W, b = self.below.W, self.below.b
+        m, q = W.shape
+        first = KnownRows(
+            W, b, np.broadcast_to(error / np.sqrt(q) * np.eye(q + 1), (m, q + 1, q + 1))
+        )
+        theta, roots = [], []
+        for row in self.rows:
+            size = float(np.linalg.norm(row.row[:-1]))
+            squares, U = np.linalg.eigh(row.covariance)
+            theta.append(row.row / size)
+            roots.append(U * np.sqrt(np.maximum(squares, 0.0)) / size)
+        rows = np.array(theta)
+        return MeasuredRows((first, KnownRows(rows[:, :-1], rows[:, -1], np.array(roots))))
 
     def _fit(self) -> tuple[FloatArray, FloatArray]:
         """Rows, what they leave open as answers tell it, and outputs of these and of what is below.

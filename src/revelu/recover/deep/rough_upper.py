@@ -27,6 +27,7 @@ from revelu.recover.deep.rough_traces import RoughTraces, TraceSearch
 from revelu.recover.deep.trace import Below, TraceTuning
 from revelu.recover.deep.wide_rows import WideRows
 from revelu.recover.method import Tell
+from revelu.recover.refine.known_rows import MeasuredRows
 from revelu.recover.refine.network_fit import Automatic, Samples, fit
 from revelu.recover.rows import Rows
 from revelu.recover.subspace import Subspace
@@ -58,6 +59,7 @@ class Traced:
     n_unsure: int
     errors: FloatArray | None = None
     n_wrong: int = 0
+    measured: MeasuredRows | None = None
 
 
 def _narrow(farther: float = 0.0) -> RoughTraces:
@@ -190,7 +192,8 @@ class RoughUpper:
         network = upper.network()
         if is_sure:
             network = self.traces.refined(network, samples)
-            return Traced(network, samples, n_dropped, n_wrong=n_wrong)
+            measured = upper.measured(self.vague)
+            return Traced(network, samples, n_dropped, n_wrong=n_wrong, measured=measured)
         # Rows below are not right to the digits of the answers, which fits make them.
         errors = np.array([np.inf if row.n_open else row.spread for row in upper.rows])
         return Traced(network, samples, n_unsure + n_dropped + 1, errors, n_wrong)
@@ -301,8 +304,15 @@ class RoughUpper:
         typical = np.maximum(self.beyond * np.median(left, axis=0), 1.0)
         return samples.forgiving(left, typical)
 
-    def refined(self, network: Network, samples: Samples, *, is_first: bool = False) -> Network:
-        """Fit all layers to what explains most answers."""
+    def refined(
+        self,
+        network: Network,
+        samples: Samples,
+        measured: MeasuredRows | None = None,
+        *,
+        is_first: bool = False,
+    ) -> Network:
+        """Fit all layers to what explains most answers, beside rows that are measured."""
         is_dense = network.n_parameters <= self.most_dense
         n_steps = self.n_first_steps if is_first and is_dense else self.n_steps
         for _ in range(self.n_fits):
@@ -312,7 +322,9 @@ class RoughUpper:
             some = self._by_most(network, samples)
             solver = Automatic(Iterative(60), self.most_dense, self.most_work)
             stop = Stop(n_steps)
-            network = fit(network, some, stop, solver=solver, damping=self.damping).network
+            network = fit(
+                network, some, stop, solver=solver, damping=self.damping, measured=measured
+            ).network
             log.info("left of all layers' fit: %.3g errors", self.typical(network, samples))
             if self.typical(network, samples) > self.slow * before:
                 break
@@ -323,7 +335,11 @@ class RoughUpper:
         """What is left of the answers, in errors: the median."""
         return float(np.median(np.abs(samples.residual(network))))
 
-    def fitted(self, network: Network, samples: Samples) -> Network:
-        """Fit all layers to all answers."""
+    def fitted(
+        self, network: Network, samples: Samples, measured: MeasuredRows | None = None
+    ) -> Network:
+        """Fit all layers to all answers, beside rows that are measured."""
         solver, stop = Automatic(Iterative(60), self.most_dense, self.most_work), Stop(self.n_steps)
-        return fit(network, samples, stop, solver=solver, damping=self.least_damping).network
+        return fit(
+            network, samples, stop, solver=solver, damping=self.least_damping, measured=measured
+        ).network
