@@ -27,11 +27,10 @@ from revelu.recover.deep.rough_traces import RoughTraces, TraceSearch
 from revelu.recover.deep.trace import Below, TraceTuning
 from revelu.recover.deep.wide_rows import WideRows
 from revelu.recover.method import Tell
-from revelu.recover.refine.known_rows import MeasuredRows
+from revelu.recover.refine.measured_rows import MeasuredRows
 from revelu.recover.refine.network_fit import Automatic, Samples, fit
 from revelu.recover.rows import Rows
 from revelu.recover.subspace import Subspace
-from revelu.types import FloatArray
 
 log = logging.getLogger(__name__)
 
@@ -48,8 +47,6 @@ class Traced:
         Answers that it was fitted to.
     n_unsure : int
         Rows of the first layer whose sign no row tells for sure, or that none reads.
-    errors : ndarray, shape (r,), optional
-        Of the upper rows, relative to their weights, where signs are not sure or traces astray.
     n_wrong : int
         So many of the answers, the last ones, were kept because a network was wrong there.
     """
@@ -57,7 +54,6 @@ class Traced:
     network: Network
     samples: Samples
     n_unsure: int
-    errors: FloatArray | None = None
     n_wrong: int = 0
     measured: MeasuredRows | None = None
 
@@ -190,13 +186,8 @@ class RoughUpper:
         if upper.wrong is not None:
             samples, n_wrong = samples.joined(upper.wrong), len(upper.wrong.X)
         network = upper.network()
-        if is_sure:
-            network = self.traces.refined(network, samples)
-            measured = upper.measured(self.vague)
-            return Traced(network, samples, n_dropped, n_wrong=n_wrong, measured=measured)
-        # Rows below are not right to the digits of the answers, which fits make them.
-        errors = np.array([np.inf if row.n_open else row.spread for row in upper.rows])
-        return Traced(network, samples, n_unsure + n_dropped + 1, errors, n_wrong)
+        measured = upper.measured(self.vague) if is_sure else None
+        return Traced(network, samples, n_unsure + n_dropped + int(not is_sure), n_wrong, measured)
 
     def above(
         self,
@@ -251,7 +242,7 @@ class RoughUpper:
         # What was asked of the first layer's neurons alone is an input, too.
         X = np.vstack([samples.X, space.points(asked.X[len(samples.X) :])])
         network = space.in_all_coordinates(search.network())
-        return Traced(network, Samples(X, asked.Y, asked.sigma), 0, n_wrong=n_wrong)
+        return Traced(network, Samples(X, asked.Y, asked.sigma), 0, n_wrong)
 
     def _sharp(self, ask: Ask, noise: NoiseFloor, rng: np.random.Generator, first: Rows) -> Rows:
         """The same, those that are vague measured once more."""

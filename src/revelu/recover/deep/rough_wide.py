@@ -23,7 +23,7 @@ from revelu.recover.deep.rough_weights import WeightCorrections
 from revelu.recover.deep.trace import Below
 from revelu.recover.fit.pruning import drop_idle
 from revelu.recover.method import Candidate, Disagreement, Layer, Why
-from revelu.recover.refine.known_rows import MeasuredRows
+from revelu.recover.refine.measured_rows import MeasuredRows
 from revelu.recover.refine.network_fit import NetworkFit, Samples, top_of, with_top
 from revelu.recover.rows import Rows
 from revelu.recover.subspace import Subspace
@@ -168,12 +168,7 @@ class RoughWideSearch(RoughLayersSearch):
         self.grows, self.X, self.Y = True, samples.X, samples.Y
         self.is_drawn = np.arange(len(self.X)) < len(self.X) - found.n_wrong
         self.tell(f"fitting what is missing of {network.architecture[-2]} upper neurons")
-        everything = self._everything()
-        if found.errors is not None:
-            network = self.how.missing.completed(network, everything, found.errors, self.rng)
-        else:
-            network = self._joined(network)
-        return self._settled(upper.refined(network, everything, self.measured, is_first=True))
+        return self._settled(self._with_faint(network))
 
     def _both(self, first: Rows, others: Rows) -> Candidate:
         """Fit an upper layer, or trace it where it has many neurons or fits fail; then both."""
@@ -229,7 +224,9 @@ class RoughWideSearch(RoughLayersSearch):
         """
         upper, everything = self.how.upper, self._everything()
         best, least = network, np.inf
-        for start in (upper.refined(network, everything, self.measured, is_first=True), network):
+        # Where nothing is missing one fit mends what is vague; where something is, many are slow.
+        once = replace(upper, n_fits=1)
+        for start in (once.refined(network, everything, self.measured, is_first=True), network):
             found = upper.refined(self._joined(start), everything, self.measured, is_first=True)
             found = upper.refined(self._without_idle(found), everything, self.measured)
             if upper.typical(found, everything) < least:
@@ -282,9 +279,7 @@ class RoughWideSearch(RoughLayersSearch):
         """Let the network grow where it is wrong until fresh answers agree."""
         if not self.grows and self._is_large(network):
             self.grows = True
-            network = self.how.upper.refined(
-                network, self, self.measured._everything(), is_first=True
-            )
+            network = self.how.upper.refined(network, self._everything(), is_first=True)
         growth, n_stale = self.how.growth, 0
         if not self.grows:
             said = super()._settled(network)

@@ -5,15 +5,14 @@ from dataclasses import dataclass, field, replace
 from typing import Self
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from revelu.network import Network
 from revelu.numerics.gauss_newton import (
     DAMPED,
     STOP,
-    Coordinates,
     Damping,
     Derivative,
+    Held,
     Iterative,
     Problem,
     Solver,
@@ -26,7 +25,7 @@ from revelu.numerics.gauss_newton import (
 )
 from revelu.oracle import NoiseFloor
 from revelu.recover.refine.derivative import Layout, NetworkDerivative, ParameterArrays
-from revelu.recover.refine.known_rows import MeasuredRows
+from revelu.recover.refine.measured_rows import MeasuredRows
 from revelu.types import BoolArray, FloatArray, IntArray
 
 
@@ -225,7 +224,7 @@ def fit(
     problem: Problem = _NetworkProblem(start, samples, extended=extended)
     if measured is not None:
         usual = max(float(np.median(np.abs(samples.residual(start)).max(axis=1))), 1.0)
-        problem = _HeldProblem(problem, measured.equations(start, usual))
+        problem = Held(problem, measured.equations(start, usual))
     vector, cost = minimise(problem, start.to_vector(), solver, damping, stop)
     return NetworkFit(start.like(vector), cost)
 
@@ -311,57 +310,3 @@ class _NetworkProblem:
         return NetworkDerivative(
             ParameterArrays(self.layout, p), self.samples.X, self.inverse_errors
         )
-
-
-class _HeldProblem:
-    """Answers, and below them linear equations for the parameters, each with error 1."""
-
-    def __init__(self, answers: Problem, equations: csr_array) -> None:
-        self.answers, self.equations = answers, equations
-
-    def residual(self, p: FloatArray) -> FloatArray:
-        """Return what is wanted less what is there, over the errors."""
-        return np.append(self.answers.residual(p), -(self.equations @ p))
-
-    def derivative(self, p: FloatArray) -> "_HeldDerivative":
-        """Return the derivative of both."""
-        return _HeldDerivative(self.answers.derivative(p), self.equations)
-
-
-@dataclass(frozen=True, eq=False)
-class _HeldDerivative:
-    """The derivative of answers, and equations for the parameters below it."""
-
-    of_answers: Derivative
-    equations: csr_array
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Answers and equations, by parameters."""
-        n, p = self.of_answers.shape
-        return n + self.equations.shape[0], p
-
-    def along(self, change: FloatArray) -> FloatArray:
-        """Return ``J change``."""
-        return np.append(self.of_answers.along(change), self.equations @ change)
-
-    def gradient(self, u: FloatArray) -> FloatArray:
-        """Return ``J' u``."""
-        n = self.of_answers.shape[0]
-        return np.asarray(self.of_answers.gradient(u[:n]) + self.equations.T @ u[n:])
-
-    def matrix(self) -> FloatArray:
-        """Return ``J`` written out."""
-        return np.vstack([self.of_answers.matrix(), self.equations.toarray()])
-
-    def normal(self) -> FloatArray:
-        """Return the upper triangle of ``J'J``."""
-        return np.asarray(self.of_answers.normal() + (self.equations.T @ self.equations).toarray())
-
-    def coordinates(self, *, white: bool) -> Coordinates:
-        """Return those of the answers' derivative."""
-        return self.of_answers.coordinates(white=white)
-
-    def in_single(self) -> Derivative:
-        """Return it as it is."""
-        return self
