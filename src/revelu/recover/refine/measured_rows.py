@@ -70,6 +70,7 @@ class MeasuredRows:
         lengths = here[:, :-1] @ row[:-1]
         off = here / np.where(lengths == 0.0, np.inf, lengths)[:, None] - row
         sizes = np.linalg.norm(self._information(row, root, self.apart) @ off.T, axis=0)
+        sizes[lengths == 0.0] = np.inf
         best = int(sizes.argmin()) if len(sizes) else -1
         return (best, float(lengths[best])) if len(sizes) and sizes[best] < self.most else (-1, 1.0)
 
