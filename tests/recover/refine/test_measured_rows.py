@@ -1,5 +1,7 @@
 """Rows that surfaces have measured: whose they are, and how they hold a fit."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -38,18 +40,19 @@ def test_a_network_of_measured_rows_meets_their_equations_whatever_its_scales(se
     known, same = measured(truth, 1e-3), scaled(truth, rng)
     X = rng.standard_normal((50, 4))
     np.testing.assert_allclose(same(X), truth(X), atol=1e-12)
-    equations = known.equations(same, 1.0)
+    equations = known.equations(same, np.ones((1, 1)))
     assert equations.shape == (7 * 5 + 5 * 8, same.n_parameters)
     assert np.abs(equations @ same.to_vector()).max() < 1e-6
     turned = same.turn_round(np.arange(5) % 2 == 0)
-    assert np.abs(known.equations(turned, 1.0) @ turned.to_vector()).max() < 1e-6
+    assert np.abs(known.equations(turned, np.ones((1, 1))) @ turned.to_vector()).max() < 1e-6
 
 
 def test_equations_count_what_a_row_is_off_by_in_its_errors():
     truth = revelu.zoo.random_network([4, 7, 5, 2], seed=3)
     off = 3e-3 * np.linalg.norm(truth.weights[0][2])
     moved = truth.like(truth.to_vector() + off * (np.arange(truth.n_parameters) == 0))
-    equations = measured(truth, 1e-3).equations(moved, 2.0)
+    known = replace(measured(truth, 1e-3), usual=2.0)
+    equations = known.equations(moved, np.ones((1, 1)))
     # The first layer's equations come first, those of this row before others.
     left = np.linalg.norm((equations @ moved.to_vector())[:5])
     # One weight off by 3e-3 of the row's length, of errors of three times 1e-3, counted twice.
@@ -66,7 +69,7 @@ def test_a_neuron_that_has_no_measured_row_is_free():
     weights, biases = [W.copy() for W in truth.weights], [b.copy() for b in truth.biases]
     weights[1][2], biases[1][2] = np.random.default_rng(4).standard_normal(7), 0.3
     other = revelu.Network(weights, biases)
-    equations = measured(truth, 1e-3).equations(other, 1.0)
+    equations = measured(truth, 1e-3).equations(other, np.ones((1, 1)))
     assert equations.shape[0] == 7 * 5 + 4 * 8
 
 

@@ -116,6 +116,9 @@ class RoughUpper:
         and with less damping where all answers count alike: then most are right,
     most_work : float
         up to ``most_work`` multiplications.
+    worst, falls, n_scales : float, float, int
+        Where rows are measured all answers are fitted at ``n_scales`` scales at most, the first
+        this quantile of what is left, each ``falls`` times the one before.
     """
 
     rows: WideRows = field(default_factory=WideRows)
@@ -139,6 +142,9 @@ class RoughUpper:
     most_dense: int = 5000
     least_damping: Damping = field(default_factory=lambda: Damping(1e-4))
     most_work: float = 1e12
+    worst: float = 0.98
+    falls: float = 0.1
+    n_scales: int = 8
 
     def find(
         self,
@@ -312,10 +318,7 @@ class RoughUpper:
                 break
             some = self._by_most(network, samples)
             solver = Automatic(Iterative(60), self.most_dense, self.most_work)
-            stop = Stop(n_steps)
-            network = fit(
-                network, some, stop, solver=solver, damping=self.damping, measured=measured
-            ).network
+            network = fit(network, some, Stop(n_steps), solver, self.damping, measured).network
             log.info("left of all layers' fit: %.3g errors", self.typical(network, samples))
             if self.typical(network, samples) > self.slow * before:
                 break
@@ -329,8 +332,21 @@ class RoughUpper:
     def fitted(
         self, network: Network, samples: Samples, measured: MeasuredRows | None = None
     ) -> Network:
-        """Fit all layers to all answers, beside rows that are measured."""
-        solver, stop = Automatic(Iterative(60), self.most_dense, self.most_work), Stop(self.n_steps)
-        return fit(
-            network, samples, stop, solver=solver, damping=self.least_damping, measured=measured
-        ).network
+        """Fit all layers to all answers, beside rows that are measured.
+
+        These count as beside the worst that is left, at first: what surfaces leave open is to
+        explain what is wrong, before what they tell gives way.
+        """
+        solver = Automatic(Iterative(60), self.most_dense, self.most_work)
+        how, usual = (Stop(self.n_steps), solver, self.least_damping), np.inf
+        if measured is None:
+            return fit(network, samples, *how).network
+        for _ in range(self.n_scales):
+            left = np.abs(samples.residual(network)).max(axis=1, keepdims=True)
+            usual = min(self.falls * usual, float(np.quantile(left, self.worst)))
+            usual = max(usual, float(np.median(left)), 1.0)
+            some = samples.forgiving(left, self.beyond * usual)
+            network = fit(network, some, *how, replace(measured, usual=usual)).network
+            if usual == 1.0:
+                break
+        return network

@@ -33,6 +33,8 @@ class MeasuredRows:
         Of a neuron that differs by more than this, where it is measured better,
     most : float
         by more than ``most`` such errors, the row is not.
+    usual : float, optional
+        Rows count as beside answers that are off by this many errors; the median if None.
     """
 
     rows: tuple[FloatArray, ...]
@@ -41,9 +43,17 @@ class MeasuredRows:
     least: float = 1e-8
     apart: float = 0.03
     most: float = 3.0
+    usual: float | None = None
 
-    def equations(self, network: Network, weight: float) -> csr_array:
-        """A matrix that maps a network's parameters to 0, to within ``1 / weight``."""
+    def equations(self, network: Network, left: FloatArray) -> csr_array:
+        """A matrix that maps a network's parameters to 0, to within errors of 1.
+
+        Parameters
+        ----------
+        left : ndarray
+            What a network leaves of answers, in their errors.
+        """
+        weight = self.usual or max(float(np.median(np.abs(left).max(axis=1))), 1.0)
         n, starts = len(network.weights), np.cumsum([0, *(a.size for a in network.arrays)])
         blocks, columns = [np.empty((0, 1))], [np.zeros(1, dtype=np.intp)]
         at, scales = np.arange(network.dim_in), np.ones(network.dim_in)

@@ -193,11 +193,11 @@ def fit(
     start: Network,
     samples: Samples,
     stop: Stop = STOP,
-    *,
     solver: Solver = AUTOMATIC,
     damping: Damping = DAMPED,
-    extended: bool = False,
     measured: MeasuredRows | None = None,
+    *,
+    extended: bool = False,
 ) -> NetworkFit:
     """Fit all weights to samples, from a start.
 
@@ -209,12 +209,11 @@ def fit(
         When steps end.
     solver : Solver
         Of the linear least squares of each step.
+    measured : MeasuredRows, optional
+        What is known of hidden rows besides.
     extended : bool
         Whether the residual is computed in extended precision: what it is rounded to is what
         the last digits are lost to (iterative refinement, Wilkinson 1963).
-    measured : MeasuredRows, optional
-        What is known of hidden rows besides; it counts as much as it does beside answers that are
-        explained.
 
     Returns
     -------
@@ -223,8 +222,7 @@ def fit(
     """
     problem: Problem = _NetworkProblem(start, samples, extended=extended)
     if measured is not None:
-        usual = max(float(np.median(np.abs(samples.residual(start)).max(axis=1))), 1.0)
-        problem = Held(problem, measured.equations(start, usual))
+        problem = Held(problem, measured.equations(start, samples.residual(start)))
     vector, cost = minimise(problem, start.to_vector(), solver, damping, stop)
     return NetworkFit(start.like(vector), cost)
 
