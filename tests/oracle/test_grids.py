@@ -272,3 +272,10 @@ def test_steep_probabilities_of_two_decimals_are_no_disagreement(seed):
     assert certificate.passed or certificate.is_mute
     assert not any("disagree" in said for said in found.evidence)
     assert "disagree" not in verdict("verify", found.to_dict()).words
+
+
+def test_large_half_precision_numbers_are_not_taken_for_decimals():
+    Y = np.exp(np.random.default_rng(0).uniform(5.0, 11.0, (56, 1))).astype(np.float16)
+    assert read_numbers(Y.astype(np.float64)).grid == Grid(2, digits=11)
+    whole = np.rint(Y.astype(np.float64) + 0.3) + 0.5
+    assert read_numbers(whole).grid != Grid(2, digits=11)

@@ -422,3 +422,39 @@ def test_a_sigmoid_is_found_though_others_beside_it_are_saturated(seed):
         measure_noise(oracle, np.random.default_rng(seed))
     assert oracle.link.name == "logit"
     assert oracle.ledger().n_queries <= 400
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_exponentials_of_half_precision_are_found_and_certified_though_some_overflow(seed):
+    drawn = zoo.random_network([5, 8, 1], seed=seed)
+    X = np.random.default_rng(9).standard_normal((2000, 5))
+    # One in thirty overflows.
+    up = np.log(np.finfo(np.float16).max) - np.quantile(3.0 * drawn(X), 0.97)
+    weights = [drawn.weights[0], 3.0 * drawn.weights[1]]
+    network = revelu.Network(weights, [drawn.biases[0], 3.0 * drawn.biases[1] + up])
+
+    def answer(X):
+        with np.errstate(over="ignore"):
+            return np.exp(network(X)).astype(np.float16)
+
+    found = revelu.verify(network, answer, seed=seed, link="log")
+    assert np.isinf(answer(X)).any()
+    assert found.status is Status.RECOVERED, found.certificate.statement
+    assert found.answers["law"] == "rounded to 11 binary digits"
+    # A network that overflows elsewhere is another one.
+    other = revelu.Network(network.weights, [network.biases[0], network.biases[1] - 0.2])
+    assert revelu.verify(other, answer, seed=seed, link="log").status is Status.UNVERIFIED
+
+
+@pytest.mark.parametrize("link", ["logit", "log", "log1p", "atanh"])
+def test_heads_in_half_precision_are_found(link):
+    drawn = zoo.random_network([5, 8, 2], seed=101)
+    target = behind(Link.named(link), lambda X: 2.0 * drawn(X))
+
+    def answer(X):
+        with np.errstate(over="ignore"):
+            return target(X).astype(np.float16)
+
+    oracle = Oracle(answer, 5)
+    measure_noise(oracle, np.random.default_rng(0))
+    assert oracle.link.name == link

@@ -264,9 +264,11 @@ def _remarks(examination: Examination, standard: Standard) -> list[str]:
         found.append(f"the budget left out {examination.n_skipped:,} checks")
     n_silent = int((~examination.is_compared).sum())
     if n_silent:
+        link = examination.noise.link
+        seen = "probabilities were" if link.contrast else "this was"
         found.append(
-            f"on {n_silent:,} input{'s' * (n_silent != 1)} the target is saturated: only "
-            "probabilities were compared"
+            f"on {n_silent:,} input{'s' * (n_silent != 1)} the target is saturated: only {seen} "
+            "compared"
         )
     moves = examination.noise.varies(examination.spread)
     silent = moves & ~standard.varying(examination) & ~standard.drowned(examination)

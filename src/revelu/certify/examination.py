@@ -133,7 +133,7 @@ class Examination:
         is_flat = self.box is not None or (self.noise.are_shares and self.noise.law == "random")
         growth[self.is_drawn | is_flat] = 1.0
         spread = np.maximum(self.spread, self.noise.spread)
-        own = self.agreement.of_answers(self.noise, self.Y)
+        own = self.agreement.of_answers(self.noise, np.where(np.isfinite(self.Y), self.Y, 0.0))
         typical = self.agreement.tolerances(self.noise, spread)
         if self.noise.grid is not None:
             chosen = self.is_drawn if self.is_drawn.any() else np.ones(len(own), dtype=bool)
@@ -188,10 +188,15 @@ class Examination:
             if link.overflows:
                 edge = (1.0 - margin) * link.high * link.scale
                 alike |= (expected > edge) & (answered > edge)
+            # What overflows a target's numbers is infinite there, and not where it is predicted.
+            largest = (1.0 - margin) * self.noise.numbers.largest
+            overflows = np.isinf(answered) & (np.sign(answered) * expected > largest)
+            alike |= overflows
             if not link.contrast:
                 # Outputs beside the saturated one have their digits.
                 alike |= np.abs(link.each(answered) - predicted) <= tolerance
-            alike_saturated = alike.all(axis=1) & ~link.shrunk(margin).has_digits(expected)
+            lost = overflows.any(axis=1) | ~link.shrunk(margin).has_digits(expected)
+            alike_saturated = alike.all(axis=1) & lost
         return np.where(alike_saturated, np.nan, np.inf)
 
     @property

@@ -84,8 +84,7 @@ class Agreement:
         if noise.grid is not None:
             return np.asarray(self.grid_units * noise.grid.spacing(Y))
         if noise.errs_inside:
-            # Log-ratios are infinite where the target is saturated: no size buys a tolerance.
-            return self.coarse_factor * noise.rounding(np.where(np.isfinite(Y), Y, 0.0))
+            return self.coarse_factor * noise.rounding(Y)
         return np.zeros(Y.shape)
 
     def no_tail(self, typical: FloatArray, own: FloatArray) -> FloatArray:

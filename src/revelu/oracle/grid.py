@@ -1,5 +1,6 @@
 """The grid that rounded answers lie on."""
 
+import sys
 from dataclasses import dataclass
 from itertools import repeat
 from math import gcd
@@ -115,7 +116,7 @@ def read_grid(
     *,
     max_digits: int = 12,
     max_digits_float32: int = 6,
-    least_odds: int = 3,
+    least_odds: float = 3.0,
     half_precision: tuple[int, ...] = (8, 11),
 ) -> Grid | None:
     """Tell to how few digits, or to multiples of what, answers were rounded; None of others.
@@ -127,34 +128,47 @@ def read_grid(
     max_digits, max_digits_float32 : int
         Answers of more significant digits are not known by those: float64 has 15.9 of them, float32
         7.2.
-    least_odds : int
-        Power of ten by which fixed places have to be likelier than significant digits: a digit that
-        a form has and a number lacks is a 0 in one of ten.
+    least_odds : float
+        Power of ten by which fixed places have to be likelier than significant digits, and binary
+        digits than decimals.
     half_precision : tuple of int
         Binary digits of bfloat16 and of float16, the leading one counted.
     """
-    values = np.unique(Y[Y != 0.0])
+    values = np.unique(Y[np.isfinite(Y) & (Y != 0.0)])
     single = _are_single(values)
-    most = max_digits_float32 if single else max_digits
-    digits = next((n for n in range(1, most + 1) if _are_decimals(values, f".{n}g").all()), None)
-    if digits is not None:
-        exponents = np.floor(np.log10(np.abs(values)))
-        # If places are fixed, all have the same; of numbers with as many digits smaller ones would
-        # have more.
-        most_places = digits - 1 - int(exponents.min())
-        places = next(
-            (p for p in range(most_places) if _are_decimals(values, f".{p}f").all()), most_places
-        )
-        # Of either form the digits lacking are those beyond a number's own.
-        odds = int((digits - 1 - exponents - places).sum())
-        grid = _coarsest(values, places, single=single) if places >= 1 else None
-        # Multiples of more than a unit of the last place are so in every decade.
-        is_coarser = grid is not None and (grid.base == 2 or grid.step > 0.0)
-        return grid if is_coarser or (grid and odds >= least_odds) else Grid(10, digits=digits)
-    step = read_step(values, single=single)
     # On a grid the smaller numbers have fewer digits; half-precision numbers keep theirs.
     binary = (Grid(2, digits=digits) for digits in half_precision)
-    return step or next((grid for grid in binary if grid.holds(values).all()), None)
+    half = next((grid for grid in binary if grid.holds(values).all()), None)
+    most = max_digits_float32 if single else max_digits
+    digits = next((n for n in range(1, most + 1) if _are_decimals(values, f".{n}g").all()), None)
+    if digits is None:
+        return read_step(values, single=single) or half
+    decimal = _decimal(values, digits, single=single, least_odds=least_odds)
+    return half if half and _odds(half, decimal, values) >= least_odds else decimal
+
+
+def _decimal(values: FloatArray, digits: int, *, single: bool, least_odds: float) -> Grid:
+    """The grid of decimals that have ``digits`` at most: those, or fixed places, or a step."""
+    significant = Grid(10, digits=digits)
+    # Numbers of fixed places have as many at least as the smallest one has digits.
+    most = digits - 1 - int(np.floor(np.log10(np.abs(values))).min())
+    places = next((p for p in range(most) if _are_decimals(values, f".{p}f").all()), most)
+    if not 1 <= places <= sys.float_info.max_10_exp:
+        return significant
+    grid = _coarsest(values, places, single=single)
+    # Multiples of more than a unit of the last place are so in every decade.
+    is_coarser = grid.base == 2 or grid.step > 0.0
+    is_likelier = _odds(Grid(10, places=places), significant, values) >= least_odds
+    return grid if is_coarser or is_likelier else significant
+
+
+def _odds(one: Grid, other: Grid, values: FloatArray) -> float:
+    """How much likelier numbers that are of both grids are of one, as a power of ten.
+
+    Those of a grid of spacing ``u`` are of another one, of ``v``, by chance with odds of ``u / v``.
+    """
+    ratio = one.spacing(values) / other.spacing(values)
+    return float(np.log10(ratio).sum())
 
 
 def read_step(

@@ -245,11 +245,14 @@ class LinkSearch:
         n_points = rows.shape[1]
         Y = rows.reshape(-1, 1)  # each by itself: others may be saturated
         sizes = np.maximum(np.abs(rows), ends).reshape(-1, 1)
+        # Half-precision answers are written from sums in float32, mostly; those of sums in half
+        # precision are straight behind no link.
+        eps = np.finfo(np.float32).eps if numbers.is_half_precision else numbers.eps
         with np.errstate(all="ignore"):
             Z = link.inverse(Y).reshape(rows.shape)
             # Terms are as large as their sums are at most of the rows.
             size = np.abs(np.where(np.isfinite(Z), Z, 0.0)).max(axis=1, keepdims=True)
-            own = self.own_digits * numbers.eps * np.maximum(size, np.median(size, axis=0))
+            own = self.own_digits * eps * np.maximum(size, np.median(size, axis=0))
             error = np.hypot(link.errors(Y, numbers.error(sizes)).reshape(rows.shape), own)
             line = np.linalg.qr(np.vander(np.arange(n_points, dtype=np.float64), 2))[0]
             off = Z - np.einsum("ij,sjk->sik", line @ line.T, Z)
@@ -337,5 +340,5 @@ def with_digits(link: Link, Y: FloatArray, numbers: Numbers) -> Link:
     else:
         low = form.low + lost
     if link.overflows:
-        return link.within(low, float(numbers.format.max) / 8.0)
+        return link.within(low, numbers.largest / 8.0)
     return link.within(low, form.high - lost if form.high else form.high)

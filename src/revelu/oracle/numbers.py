@@ -37,6 +37,12 @@ class Numbers:
         return np.finfo(np.float32 if is_single else np.float64)
 
     @property
+    def largest(self) -> float:
+        """The largest number of that format: beyond it they are infinite."""
+        is_bfloat16 = self.is_half_precision and self.grid is not None and self.grid.digits == 8
+        return float(np.finfo(np.float32).max if is_bfloat16 else self.format.max)
+
+    @property
     def is_half_precision(self) -> bool:
         """Whether they are numbers of float16 or of bfloat16."""
         return self.grid is not None and self.grid.base == 2 and self.grid.digits is not None
@@ -73,7 +79,8 @@ class Numbers:
     def error(self, Y: FloatArray) -> FloatArray:
         """Standard error of answers by their own rounding, and what was before, same shape."""
         if self.grid is not None:
-            return np.asarray(np.hypot(self.grid.rounding_error(Y), self.inside * np.abs(Y)))
+            before = self.inside * np.abs(Y) if self.inside else 0.0
+            return np.asarray(np.hypot(self.grid.rounding_error(Y), before))
         # Half a unit in the last place is an error of 0.14 to 0.29 of eps.
         return np.asarray(0.29 * self.eps * np.abs(Y))
 
@@ -113,7 +120,7 @@ def _read_shares(Y: FloatArray) -> Grid | None:
     Shares are rounded to places far more often than to digits, which of small ones leave more; the
     first answers may show no small one.  A share of 1 is none that was rounded.
     """
-    return read_grid(Y[Y < 1.0], least_odds=0)
+    return read_grid(Y[Y < 1.0], least_odds=0.0)
 
 
 def are_written_float32(Y: FloatArray, least: int = 24) -> bool:

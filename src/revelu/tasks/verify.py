@@ -141,8 +141,9 @@ def _verified(job: CertifyingJob, network: Network) -> Recovery:
         verdict = job.settle(compared, noise) or verdict
     evidence: tuple[str, ...] = (verdict.limit,) if verdict.limit else ()
     if verdict.status is Status.UNVERIFIED:
-        said = verdict.certificate
-        evidence = (MUTE if said is not None and said.is_mute else _DISAGREES,)
+        certificate = verdict.certificate
+        is_mute = certificate is not None and certificate.is_mute
+        evidence = (MUTE if is_mute else _DISAGREES,)
     warnings = () if verdict.status is Status.RECOVERED else _unread(network, oracle.domain)
     if link.has_head:
         warnings = (*warnings, link.said("compared"))

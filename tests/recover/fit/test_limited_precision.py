@@ -242,10 +242,17 @@ def test_small_and_rounded_probabilities_show_decimal_places(shown):
     """One number of one digit where others have four, or one that rounding has made 0."""
     p = np.round(np.random.default_rng(0).uniform(0.1, 0.9, 20), 4)
     few = np.column_stack([p, np.round(1.0 - p, 4)])
-    assert read_numbers(few).grid == Grid(10, digits=4)
+    # What either form holds is of fixed places where answers may be shares, and only there.
+    assert read_numbers(few).grid == Grid(10, places=4)
+    assert read_numbers(np.round(few - 1.0, 4)).grid == Grid(10, digits=4)
     assert read_numbers(np.vstack([few, [shown]])).grid == Grid(10, places=4)
-    scores = np.column_stack([p, 1.0 - p / 2.0])
-    assert read_numbers(np.round(np.vstack([scores, [[0.0, 1.0]]]), 4)).grid.digits == 4
+    tiny = np.vstack([few, [[1.234e-3, 5.678e-5]]])
+    assert read_numbers(tiny).grid == Grid(10, digits=4)
+
+
+def test_digits_of_the_smallest_numbers_are_no_fixed_places():
+    Y = np.array([[1e-310, 0.5], [0.25, 1.0]])
+    assert read_grid(Y) == Grid(10, digits=2)
 
 
 def test_half_precision_is_a_grid_and_float64_is_none():

@@ -143,3 +143,17 @@ def test_the_answers_of_a_classifier_are_certified_to_their_last_place(places):
     off = np.abs(SOFTMAX.answers(found.network(X)) - target(X)).max() * 10.0**places
     assert off < 1.5
     assert found.ledger.n_recovery < 30 * truth.n_parameters
+
+
+def test_a_budget_that_ends_in_a_repair_ends_with_a_status():
+    network = zoo.random_network([5, 8, 2], seed=100)
+
+    def answer(X):
+        H = X.astype(np.float16)
+        for i, (W, b) in enumerate(zip(network.weights, network.biases, strict=True)):
+            H = (np.maximum(H, 0) if i else H) @ W.T.astype(np.float16) + b.astype(np.float16)
+        with np.errstate(over="ignore"):
+            return np.expm1(H.astype(np.float32)).astype(np.float16)
+
+    found = revelu.extract(answer, dim_in=5, seed=0, budget=1400)
+    assert found.status is Status.BUDGET_EXHAUSTED

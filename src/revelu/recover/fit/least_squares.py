@@ -186,13 +186,13 @@ class FitSearch(FitQuestions):
                 if not is_explained_far_out(self._best(), samples, self.limit):
                     self.best, wrong = before, seen.X
                 self._complete_where_wrong(samples, wrong)
+                if not is_explained_far_out(self._best(), self.samples, self.limit):
+                    return None
+                if self._is_served:
+                    self.samples = self._finish_as_served(self.samples)
         except (LimitReachedError, SaturatedError) as error:
             self.obstacles.append(str(error))
             return self._candidate(Why.of(error))
-        if not is_explained_far_out(self._best(), self.samples, self.limit):
-            return None
-        if self._is_served:
-            self.samples = self._finish_as_served(self.samples)
         return self._candidate(Why.EXPLAINED)
 
     def _complete_where_wrong(self, samples: Samples, wrong: FloatArray) -> None:
