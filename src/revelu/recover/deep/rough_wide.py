@@ -397,7 +397,7 @@ class RoughWideSearch(RoughLayersSearch):
         for row in search.rows:
             tried = [*self._beside(network, row), self._instead(network, [row], everything)]
             network = min((network, *tried), key=lambda n: growth.size_of_wrong(n, everything))
-        return network
+        return self._mended(network) if search.rows else network
 
     @staticmethod
     def _beside(network: Network, found: TracedRow) -> list[Network]:
