@@ -9,6 +9,7 @@ import revelu
 from revelu.oracle import Oracle, measure_noise
 from revelu.recover.deep.rough_signs import are_read, signed, signs_by_most
 from revelu.recover.deep.rough_traces import RoughTraces, TracedRow, TraceSearch
+from revelu.recover.deep.rough_upper import RoughUpper
 from revelu.recover.deep.seeds import Seed
 from revelu.recover.deep.trace import Below, Trace
 from revelu.recover.refine.network_fit import Samples
@@ -188,7 +189,7 @@ def test_rows_that_walks_have_missed_are_traced(seed):
     search = TraceSearch(oracle, noise, rng, lambda _: None, below, samples, how, known)
     search.find()
     assert len(search.rows) > len(known)
-    network = how.refined(search.network(), samples)
+    network = RoughUpper().refined(search.network(), samples, search.measured(1e-6), is_first=True)
     off = np.abs(network(X) - truth(X)) / truth(X).std()
     assert np.median(off) < 1e-5
 

@@ -39,7 +39,7 @@ class MeasuredRows:
 
     rows: tuple[FloatArray, ...]
     roots: tuple[FloatArray, ...]
-    wider: float = 3.0
+    wider: float = 10.0
     least: float = 1e-8
     apart: float = 0.03
     most: float = 3.0
