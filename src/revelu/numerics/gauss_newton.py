@@ -71,7 +71,7 @@ Step: TypeAlias = Callable[[float], FloatArray]
 Solver: TypeAlias = Callable[[Derivative, FloatArray], Step]
 
 
-class Held:
+class HeldProblem:
     """A problem whose parameters are held by linear equations besides, each with error 1."""
 
     def __init__(self, answers: Problem, equations: csr_array) -> None:
@@ -81,13 +81,13 @@ class Held:
         """Return what is wanted less what is there, over the errors."""
         return np.append(self.answers.residual(p), -(self.equations @ p))
 
-    def derivative(self, p: FloatArray) -> "_HeldDerivative":
+    def derivative(self, p: FloatArray) -> "_DerivativeBeside":
         """Return the derivative of both."""
-        return _HeldDerivative(self.answers.derivative(p), self.equations)
+        return _DerivativeBeside(self.answers.derivative(p), self.equations)
 
 
 @dataclass(frozen=True, eq=False)
-class _HeldDerivative:
+class _DerivativeBeside:
     """The derivative of answers, and equations for the parameters below it."""
 
     of_answers: Derivative

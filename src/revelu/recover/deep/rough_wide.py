@@ -556,7 +556,8 @@ class RoughWideSearch(RoughLayersSearch):
     def _fitted(self, network: Network, samples: Samples, *, is_first: bool = False) -> Network:
         if not self.grows:
             return super()._fitted(network, samples, is_first=is_first)
-        return self.how.upper.fitted(network, samples, self.measured)
+        # What is explained is fitted to answers alone.
+        return self.how.upper.fitted(network, samples)
 
     def _asked(self, X: FloatArray) -> tuple[Samples, BoolArray]:
         """Ask where a network is wrong, and keep it for fits; and which inputs were answered."""

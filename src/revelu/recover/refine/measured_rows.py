@@ -1,9 +1,8 @@
 """Hidden rows that were measured on their surfaces, beside what answers tell of them.
 
-A surface tells a row to within a covariance, in units in which its weights have length 1.  Few
-answers tell some directions of it, and a fit to these alone moves them to make up for whatever is
-wrong elsewhere.  Measured rows hold them: a normal prior, whatever scale and side a network has
-given a neuron meanwhile.
+A surface tells a row to within a covariance, where its weights have length 1.  Few answers tell
+some directions of it, which fits move to make up for whatever is wrong elsewhere: measured rows
+hold them by a normal prior, whatever scale and side a network has given a neuron meanwhile.
 """
 
 from dataclasses import dataclass
@@ -39,7 +38,7 @@ class MeasuredRows:
 
     rows: tuple[FloatArray, ...]
     roots: tuple[FloatArray, ...]
-    wider: float = 10.0
+    wider: float = 3.0
     least: float = 1e-8
     apart: float = 0.03
     most: float = 3.0

@@ -12,7 +12,7 @@ from revelu.numerics.gauss_newton import (
     STOP,
     Damping,
     Derivative,
-    Held,
+    HeldProblem,
     Iterative,
     Problem,
     Solver,
@@ -222,7 +222,7 @@ def fit(
     """
     problem: Problem = _NetworkProblem(start, samples, extended=extended)
     if measured is not None:
-        problem = Held(problem, measured.equations(start, samples.residual(start)))
+        problem = HeldProblem(problem, measured.equations(start, samples.residual(start)))
     vector, cost = minimise(problem, start.to_vector(), solver, damping, stop)
     return NetworkFit(start.like(vector), cost)
 
