@@ -14,6 +14,7 @@ from typing import Protocol, TypeAlias
 import numpy as np
 import scipy.linalg
 from scipy.linalg.lapack import dposv
+from scipy.sparse import csr_array
 from scipy.sparse.linalg import LinearOperator, lsmr
 
 from revelu.numerics.interruption import check_cancelled, spend
@@ -68,6 +69,60 @@ class Problem(Protocol):
 
 Step: TypeAlias = Callable[[float], FloatArray]
 Solver: TypeAlias = Callable[[Derivative, FloatArray], Step]
+
+
+class HeldProblem:
+    """A problem whose parameters are held by linear equations besides, each with error 1."""
+
+    def __init__(self, answers: Problem, equations: csr_array) -> None:
+        self.answers, self.equations = answers, equations
+
+    def residual(self, p: FloatArray) -> FloatArray:
+        """Return what is wanted less what is there, over the errors."""
+        return np.append(self.answers.residual(p), -(self.equations @ p))
+
+    def derivative(self, p: FloatArray) -> "_DerivativeBeside":
+        """Return the derivative of both."""
+        return _DerivativeBeside(self.answers.derivative(p), self.equations)
+
+
+@dataclass(frozen=True, eq=False)
+class _DerivativeBeside:
+    """The derivative of answers, and equations for the parameters below it."""
+
+    of_answers: Derivative
+    equations: csr_array
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Answers and equations, by parameters."""
+        n, p = self.of_answers.shape
+        return n + self.equations.shape[0], p
+
+    def along(self, change: FloatArray) -> FloatArray:
+        """Return ``J change``."""
+        return np.append(self.of_answers.along(change), self.equations @ change)
+
+    def gradient(self, u: FloatArray) -> FloatArray:
+        """Return ``J' u``."""
+        n = self.of_answers.shape[0]
+        return np.asarray(self.of_answers.gradient(u[:n]) + self.equations.T @ u[n:])
+
+    def matrix(self) -> FloatArray:
+        """Return ``J`` written out."""
+        return np.vstack([self.of_answers.matrix(), self.equations.toarray()])
+
+    def normal(self) -> FloatArray:
+        """Return the upper triangle of ``J'J``."""
+        return np.asarray(self.of_answers.normal() + (self.equations.T @ self.equations).toarray())
+
+    def coordinates(self, *, white: bool) -> Coordinates:
+        """Return those of the answers' derivative."""
+        return self.of_answers.coordinates(white=white)
+
+    def in_single(self) -> Derivative:
+        """Return it as it is."""
+        return self
 
 
 @dataclass(frozen=True)
@@ -251,24 +306,6 @@ def _work(derivative: Derivative) -> float:
     """Multiplications of the normal equations."""
     n, p = derivative.shape
     return float(n) * p**2
-
-
-@dataclass(frozen=True)
-class Anchored:
-    """Normal equations of parameters that are known to about ``length`` before.
-
-    What few answers tell of one then does not move it farther, however little its column weighs:
-    a normal distribution of that width, where what is left is taken for noise.
-    """
-
-    length: float
-
-    def __call__(self, derivative: Derivative, residual: FloatArray) -> Step:
-        """Return the step as a function of the damping."""
-        spend(_work(derivative))
-        normal = derivative.normal()
-        normal[np.diag_indices_from(normal)] += (_size(residual) / self.length) ** 2
-        return solve_normal(normal, derivative.gradient(residual))
 
 
 def solve_normal(normal: FloatArray, right: FloatArray) -> Step:

@@ -19,14 +19,11 @@ def test_faint_neurons_are_fitted_beside_rows_that_are_right(seed):
     X = rng.standard_normal((2500, 4))
     sigma = ERROR * truth(X).std(axis=0)
     samples = Samples(X, truth(X) + sigma * rng.standard_normal((len(X), 1)), sigma)
-    # Three are missing, and of the others one is known to a hundredth.
+    # Three are missing.
     top = top_of(truth).take(np.arange(5))
-    rows = top.weights[0].copy()
-    rows[4] *= 1.0 + 0.01 * rng.standard_normal(12)
-    rest = np.zeros((1, 12)), np.zeros(1)
-    known = Network([rows, top.weights[1]], top.biases, skip=rest)
-    start, unsure = with_top(truth, known), np.array([1e-5, 1e-5, 1e-5, 1e-5, 1e-2])
-    found = MissingNeurons(n_rounds=1).completed(start, samples, unsure, rng)
+    known = Network(top.weights, top.biases, skip=(np.zeros((1, 12)), np.zeros(1)))
+    start = with_top(truth, known)
+    found = MissingNeurons().joined(start, samples, rng)
     fresh = rng.standard_normal((4000, 4))
     left = [np.sqrt(np.mean((network(fresh) - truth(fresh)) ** 2)) for network in (found, start)]
     assert left[1] > 1e4 * sigma[0]

@@ -144,7 +144,7 @@ def test_traces_above_a_layer_that_lacks_a_row_end_soon_and_it_is_found(seed):
     )
     assert found is not None
     assert found.network.architecture[1] == 8
-    assert found.errors is None
+    assert found.measured is not None
     rows = found.network.weights[0]
     rows = rows / np.linalg.norm(rows, axis=1, keepdims=True)
     np.testing.assert_allclose(np.abs(rows @ (W / norms[:, None]).T).max(axis=1), 1.0, atol=1e-9)

@@ -20,7 +20,7 @@ layer so.  ``climb`` goes up from the input, whatever the widths:
    where fresh answers begin to disagree are the seeds of what is missing.
 
 Where answers are float32, ``rough_rows`` finds the first of two layers by lines, roughly, and
-``rough_layers`` fits both at once, from ``rough_starts`` above it, with ``rough_spare`` for
+``rough_layers`` fits both at once, from ``RoughStarts`` above it, with ``rough_spare`` for
 neurons that they lack;
 ``rough_above`` finds the second of three, asked through the first, and ``rough_tower`` fits them.
 Where the first layer is wider than the input, or the second much wider than that, ``rough_wide``:

@@ -6,6 +6,10 @@
    everywhere, and those of the third end (:mod:`revelu.recover.deep.rough_rows`).
 3. Where there is no third, lines on the orthant show rows of the second whole, which lines through
    the inputs show in part: of the neurons below that are on.
+
+At a critical point of an upper neuron its gradient is ``sum_i v_i w_i`` over the first-layer
+neurons that are on: those entries of its row.  Points that agree where they share entries are of
+one neuron.
 """
 
 import logging
@@ -21,6 +25,7 @@ from revelu.probe.region import Orthant
 from revelu.probe.view import AboveLayer
 from revelu.recover.deep.rough_rows import RoughRows, unit
 from revelu.recover.rows import Rows
+from revelu.types import FloatArray
 
 log = logging.getLogger(__name__)
 
@@ -154,3 +159,67 @@ class RoughAbove:
         above = AboveLayer(ask, first.W, first.b)
         region = self.rows.crossings.region
         return above, above.noise(noise, region.points(rng, self.rows.n_pairs, len(first)))
+
+
+@dataclass(frozen=True)
+class RoughStarts:
+    """How rows of lines become starts of the rows above a first layer.
+
+    Attributes
+    ----------
+    worst : float
+        A row of a larger error says nothing of an upper neuron,
+    worst_rest : float
+        nor one that the rows below leave more of.
+    same : float
+        Share by which entries of one neuron's row may differ.
+    """
+
+    worst: float = 0.03
+    worst_rest: float = 0.1
+    same: float = 0.05
+
+    def find(
+        self, first: Rows, others: Rows, whole: Rows | None = None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return weights, shape (r, m), and biases, shape (r,), above ``m`` neurons.
+
+        Parameters
+        ----------
+        first : Rows
+            Each as its neuron turns on.
+        others : Rows
+            Of norm 1, as lines show them.
+        whole : Rows, optional
+            Rows above the first layer that are known in full, by what that puts out.
+        """
+        W, b = first.W, first.b
+        rows = [] if whole is None else list(np.column_stack([whole.W, whole.b]))
+        for w, x, error in zip(others.W, others.X, others.errors, strict=True):
+            on = W @ x + b > 0
+            if error > self.worst or not on.any():
+                continue
+            v, full = np.linalg.lstsq(W[on].T, w, rcond=None)[0], np.zeros(len(b) + 1)
+            if np.linalg.norm(W[on].T @ v - w) > self.worst_rest:
+                continue
+            full[:-1][on] = v
+            # The critical point itself gives the constant.
+            full[-1] = -v @ (W[on] @ x + b[on])
+            self._merge(rows, full)
+        found = np.array(rows).reshape(-1, len(b) + 1)
+        return found[:, :-1], found[:, -1]
+
+    def _merge(self, rows: list[FloatArray], new: FloatArray) -> None:
+        """Add a row, or its entries to the row that agrees where both have any."""
+        for known in rows:
+            common = (known != 0) & (new != 0)
+            least = 0.5 * min((known != 0).sum(), (new != 0).sum())
+            if common.sum() <= max(3, least):
+                continue
+            x, y = known[common], new[common]
+            scale = (x @ y) / (y @ y)
+            if np.linalg.norm(x - scale * y) < self.same * np.linalg.norm(x):
+                missing = (known == 0) & (new != 0)
+                known[missing] = scale * new[missing]
+                return
+        rows.append(new)

@@ -1,7 +1,7 @@
 """Two hidden layers from answers of few digits: rough rows, then one joint fit.
 
 1. ``rough_rows`` finds the first layer, and rows of what is above it.
-2. ``rough_starts`` makes rows above it of these, and, where they are many or a fit from them
+2. ``RoughStarts`` makes rows above it of these, and, where they are many or a fit from them
    leaves much, of rows that ``rough_above`` finds on lines through the first layer.
 3. The upper layer is a network of one hidden layer in what the first puts out: fitted from those
    rows, beside random ones, and pruned.
@@ -21,10 +21,9 @@ from revelu.network import Network
 from revelu.numerics.confidence import SIGMAS
 from revelu.numerics.gauss_newton import Iterative, Stop
 from revelu.numerics.interruption import interruptible
-from revelu.recover.deep.rough_above import RoughAbove
+from revelu.recover.deep.rough_above import RoughAbove, RoughStarts
 from revelu.recover.deep.rough_rows import RoughRows
 from revelu.recover.deep.rough_spare import SpareNeurons, size_of_rest, without_least
-from revelu.recover.deep.rough_starts import RoughStarts
 from revelu.recover.fit.growth import fit_at_once
 from revelu.recover.fit.price import Price
 from revelu.recover.fit.pruning import prune, with_output_layer

@@ -17,7 +17,6 @@ import numpy as np
 
 from revelu.errors import CurvedError
 from revelu.network import Network
-from revelu.numerics.gauss_newton import Anchored, Damping, Stop
 from revelu.oracle import NoiseFloor
 from revelu.probe.gradient import CheckedGradients
 from revelu.probe.kink_lines import KinkLines
@@ -28,7 +27,8 @@ from revelu.recover.deep.segments import SegmentScan
 from revelu.recover.deep.stack import Stack
 from revelu.recover.deep.trace import Below, Trace, TraceTuning, open_directions
 from revelu.recover.method import Tell
-from revelu.recover.refine.network_fit import Samples, fit_top
+from revelu.recover.refine.measured_rows import MeasuredRows
+from revelu.recover.refine.network_fit import Samples
 from revelu.recover.rows import Rows
 from revelu.types import BoolArray, FloatArray
 
@@ -69,14 +69,6 @@ class TracedRow:
     def n_open(self) -> int:
         """How many directions are not known."""
         return int(self.undetermined.shape[1])
-
-    @property
-    def spread(self) -> float:
-        """Standard error of its weights, relative to their size."""
-        m = self.n_weights
-        # What is known but for rounding may be below 0 by that.
-        errors = np.sqrt(max(np.trace(self.covariance[:m, :m]), 0.0))
-        return float(errors / np.linalg.norm(self.row[:m]))
 
     def given(self, A: FloatArray, error: float) -> "TracedRow":
         """The same where ``A row`` is 0 but for errors."""
@@ -156,18 +148,6 @@ class RoughTraces:
         what it is taken for,
     astray : int
         nor where ``astray`` more traces went far and failed than closed.
-    n_fits : int
-        The upper layer is fitted so often, as long as each fit leaves less than
-    slow : float
-        this share of what was left of most, to answers of which those count little that are off
-    beyond : float
-        by ``beyond`` times what half of them are: neurons that are still missing must not move
-        others.
-    n_steps : int
-        Steps of each fit,
-    length : float
-        which move what answers tell little of no farther than this,
-    damping : Damping
     """
 
     seeds: SeedSearch = field(default_factory=_seeds)
@@ -202,35 +182,10 @@ class RoughTraces:
     most_false: float = 0.15
     few_false: int = 3
     astray: int = 4
-    n_fits: int = 6
-    slow: float = 0.9
-    beyond: float = 3.0
-    n_steps: int = 3
-    length: float = 0.1
-    damping: Damping = field(default_factory=lambda: Damping(1e-6))
 
     def enough(self, size: int) -> int:
         """Answers that tell rows of ``size`` unknowns, half as many of them, about."""
         return int(self.equations * size**2)
-
-    def refined(self, network: Network, samples: Samples) -> Network:
-        """Fit the upper layer to answers, those that are far off forgotten."""
-        left = np.abs(samples.residual(network))
-        for _ in range(self.n_fits):
-            before = float(np.median(left))
-            typical = np.maximum(self.beyond * np.median(left, axis=0), 1.0)
-            network = fit_top(
-                network,
-                samples.forgiving(left, typical),
-                Stop(self.n_steps),
-                solver=Anchored(self.length),
-                damping=self.damping,
-            )
-            left = np.abs(samples.residual(network))
-            log.info("left: %.3g errors, the median", np.median(left))
-            if np.median(left) > self.slow * before:
-                break
-        return network
 
 
 @dataclass
@@ -332,6 +287,16 @@ class TraceSearch:
     def network(self) -> Network:
         """The rows, what they leave open, and the outputs: as they explain most answers."""
         return self.below.network(*self._fit())
+
+    def measured(self, error: float) -> MeasuredRows:
+        """What traces tell of the rows, above a first layer whose rows err by ``error``."""
+        first, q = np.column_stack([self.below.W, self.below.b]), self.below.W.shape[1]
+        rows = np.array([row.row for row in self.rows])
+        sizes = np.linalg.norm(rows[:, :-1], axis=1)[:, None]
+        squares, U = np.linalg.eigh(np.array([row.covariance for row in self.rows]))
+        roots = U * (np.sqrt(np.maximum(squares, 0.0)) / sizes)[:, None]
+        of_first = np.tile(error / np.sqrt(q) * np.eye(q + 1), (len(first), 1, 1))
+        return MeasuredRows((first, rows / sizes), (of_first, roots))
 
     def _fit(self) -> tuple[FloatArray, FloatArray]:
         """Rows, what they leave open as answers tell it, and outputs of these and of what is below.

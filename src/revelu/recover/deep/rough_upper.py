@@ -27,10 +27,10 @@ from revelu.recover.deep.rough_traces import RoughTraces, TraceSearch
 from revelu.recover.deep.trace import Below, TraceTuning
 from revelu.recover.deep.wide_rows import WideRows
 from revelu.recover.method import Tell
+from revelu.recover.refine.measured_rows import MeasuredRows
 from revelu.recover.refine.network_fit import Automatic, Samples, fit
 from revelu.recover.rows import Rows
 from revelu.recover.subspace import Subspace
-from revelu.types import FloatArray
 
 log = logging.getLogger(__name__)
 
@@ -47,8 +47,6 @@ class Traced:
         Answers that it was fitted to.
     n_unsure : int
         Rows of the first layer whose sign no row tells for sure, or that none reads.
-    errors : ndarray, shape (r,), optional
-        Of the upper rows, relative to their weights, where signs are not sure or traces astray.
     n_wrong : int
         So many of the answers, the last ones, were kept because a network was wrong there.
     """
@@ -56,8 +54,8 @@ class Traced:
     network: Network
     samples: Samples
     n_unsure: int
-    errors: FloatArray | None = None
     n_wrong: int = 0
+    measured: MeasuredRows | None = None
 
 
 def _narrow(farther: float = 0.0) -> RoughTraces:
@@ -118,6 +116,9 @@ class RoughUpper:
         and with less damping where all answers count alike: then most are right,
     most_work : float
         up to ``most_work`` multiplications.
+    worst, falls, n_scales : float, float, int
+        Where rows are measured all answers are fitted at ``n_scales`` scales at most, the first
+        this quantile of what is left, each ``falls`` times the one before.
     """
 
     rows: WideRows = field(default_factory=WideRows)
@@ -141,6 +142,9 @@ class RoughUpper:
     most_dense: int = 5000
     least_damping: Damping = field(default_factory=lambda: Damping(1e-4))
     most_work: float = 1e12
+    worst: float = 0.98
+    falls: float = 0.1
+    n_scales: int = 8
 
     def find(
         self,
@@ -188,12 +192,8 @@ class RoughUpper:
         if upper.wrong is not None:
             samples, n_wrong = samples.joined(upper.wrong), len(upper.wrong.X)
         network = upper.network()
-        if is_sure:
-            network = self.traces.refined(network, samples)
-            return Traced(network, samples, n_dropped, n_wrong=n_wrong)
-        # Rows below are not right to the digits of the answers, which fits make them.
-        errors = np.array([np.inf if row.n_open else row.spread for row in upper.rows])
-        return Traced(network, samples, n_unsure + n_dropped + 1, errors, n_wrong)
+        measured = upper.measured(self.vague) if is_sure else None
+        return Traced(network, samples, n_unsure + n_dropped + int(not is_sure), n_wrong, measured)
 
     def above(
         self,
@@ -248,7 +248,7 @@ class RoughUpper:
         # What was asked of the first layer's neurons alone is an input, too.
         X = np.vstack([samples.X, space.points(asked.X[len(samples.X) :])])
         network = space.in_all_coordinates(search.network())
-        return Traced(network, Samples(X, asked.Y, asked.sigma), 0, n_wrong=n_wrong)
+        return Traced(network, Samples(X, asked.Y, asked.sigma), 0, n_wrong)
 
     def _sharp(self, ask: Ask, noise: NoiseFloor, rng: np.random.Generator, first: Rows) -> Rows:
         """The same, those that are vague measured once more."""
@@ -301,8 +301,15 @@ class RoughUpper:
         typical = np.maximum(self.beyond * np.median(left, axis=0), 1.0)
         return samples.forgiving(left, typical)
 
-    def refined(self, network: Network, samples: Samples, *, is_first: bool = False) -> Network:
-        """Fit all layers to what explains most answers."""
+    def refined(
+        self,
+        network: Network,
+        samples: Samples,
+        measured: MeasuredRows | None = None,
+        *,
+        is_first: bool = False,
+    ) -> Network:
+        """Fit all layers to what explains most answers, beside rows that are measured."""
         is_dense = network.n_parameters <= self.most_dense
         n_steps = self.n_first_steps if is_first and is_dense else self.n_steps
         for _ in range(self.n_fits):
@@ -311,8 +318,7 @@ class RoughUpper:
                 break
             some = self._by_most(network, samples)
             solver = Automatic(Iterative(60), self.most_dense, self.most_work)
-            stop = Stop(n_steps)
-            network = fit(network, some, stop, solver=solver, damping=self.damping).network
+            network = fit(network, some, Stop(n_steps), solver, self.damping, measured).network
             log.info("left of all layers' fit: %.3g errors", self.typical(network, samples))
             if self.typical(network, samples) > self.slow * before:
                 break
@@ -323,7 +329,24 @@ class RoughUpper:
         """What is left of the answers, in errors: the median."""
         return float(np.median(np.abs(samples.residual(network))))
 
-    def fitted(self, network: Network, samples: Samples) -> Network:
-        """Fit all layers to all answers."""
-        solver, stop = Automatic(Iterative(60), self.most_dense, self.most_work), Stop(self.n_steps)
-        return fit(network, samples, stop, solver=solver, damping=self.least_damping).network
+    def fitted(
+        self, network: Network, samples: Samples, measured: MeasuredRows | None = None
+    ) -> Network:
+        """Fit all layers to all answers, beside rows that are measured.
+
+        These count as beside the worst that is left, at first: what surfaces leave open is to
+        explain what is wrong, before what they tell gives way.
+        """
+        solver = Automatic(Iterative(60), self.most_dense, self.most_work)
+        how, usual = (Stop(self.n_steps), solver, self.least_damping), np.inf
+        if measured is None:
+            return fit(network, samples, *how).network
+        for _ in range(self.n_scales):
+            left = np.abs(samples.residual(network)).max(axis=1, keepdims=True)
+            usual = min(self.falls * usual, float(np.quantile(left, self.worst)))
+            usual = max(usual, float(np.median(left)), 1.0)
+            some = samples.forgiving(left, self.beyond * usual)
+            network = fit(network, some, *how, replace(measured, usual=usual)).network
+            if usual == 1.0:
+                break
+        return network

@@ -23,6 +23,7 @@ from revelu.recover.deep.rough_weights import WeightCorrections
 from revelu.recover.deep.trace import Below
 from revelu.recover.fit.pruning import drop_idle
 from revelu.recover.method import Candidate, Disagreement, Layer, Why
+from revelu.recover.refine.measured_rows import MeasuredRows
 from revelu.recover.refine.network_fit import NetworkFit, Samples, top_of, with_top
 from revelu.recover.rows import Rows
 from revelu.recover.subspace import Subspace
@@ -128,6 +129,8 @@ class RoughWideSearch(RoughLayersSearch):
         The first layer, as lines have shown it, where all signs are told.
     is_nearly_right : bool
         Whether so few inputs are wrong that no more is done.
+    measured : MeasuredRows, optional
+        What traces tell of hidden rows.
     seen : Samples
         Answers that a network was looked at with, of which fits see the wrong ones alone.
     """
@@ -137,6 +140,7 @@ class RoughWideSearch(RoughLayersSearch):
     layers: tuple[Layer, ...] = field(default=(), init=False)
     is_nearly_right: bool = field(default=False, init=False)
     has_many: bool = field(default=False, init=False)
+    measured: MeasuredRows | None = field(default=None, init=False)
     seen: Samples = field(init=False)
 
     def __post_init__(self) -> None:
@@ -158,18 +162,13 @@ class RoughWideSearch(RoughLayersSearch):
                 f"{len(first)} hyperplanes of a first layer were found, and no row above them"
             )
         self.network = network = found.network
-        samples = found.samples
+        samples, self.measured = found.samples, found.measured
         # Rows of lines are exact; a fit that lacks neurons above moves them.
         self.layers = () if found.n_unsure else ((network.weights[0], network.biases[0]),)
         self.grows, self.X, self.Y = True, samples.X, samples.Y
         self.is_drawn = np.arange(len(self.X)) < len(self.X) - found.n_wrong
         self.tell(f"fitting what is missing of {network.architecture[-2]} upper neurons")
-        everything = self._everything()
-        if found.errors is not None:
-            network = self.how.missing.completed(network, everything, found.errors, self.rng)
-        else:
-            network = self._joined(network)
-        return self._settled(upper.refined(network, everything, is_first=True))
+        return self._settled(self._with_faint(network))
 
     def _both(self, first: Rows, others: Rows) -> Candidate:
         """Fit an upper layer, or trace it where it has many neurons or fits fail; then both."""
@@ -225,9 +224,11 @@ class RoughWideSearch(RoughLayersSearch):
         """
         upper, everything = self.how.upper, self._everything()
         best, least = network, np.inf
-        for start in (upper.refined(network, everything, is_first=True), network):
-            found = upper.refined(self._joined(start), everything, is_first=True)
-            found = upper.refined(self._without_idle(found), everything)
+        # Where nothing is missing one fit mends what is vague; where something is, many are slow.
+        once = replace(upper, n_fits=1)
+        for start in (once.refined(network, everything, self.measured, is_first=True), network):
+            found = upper.refined(self._joined(start), everything, self.measured, is_first=True)
+            found = upper.refined(self._without_idle(found), everything, self.measured)
             if upper.typical(found, everything) < least:
                 best, least = found, upper.typical(found, everything)
             if least <= self.how.faint:
@@ -324,7 +325,7 @@ class RoughWideSearch(RoughLayersSearch):
             some = self._evenly(network)
             if not is_sharp:
                 network = self.how.missing.joined(network, some, self.rng)
-            network = self.how.upper.refined(network, some, is_first=not is_sharp)
+            network = self.how.upper.refined(network, some, self.measured, is_first=not is_sharp)
         wrong = self._wrong_of(self.network, growth.least)
         share = float(wrong.mean()) if len(wrong) else 1.0
         self.is_nearly_right = share <= self.how.nearly
@@ -396,7 +397,7 @@ class RoughWideSearch(RoughLayersSearch):
         for row in search.rows:
             tried = [*self._beside(network, row), self._instead(network, [row], everything)]
             network = min((network, *tried), key=lambda n: growth.size_of_wrong(n, everything))
-        return network
+        return self._mended(network) if search.rows else network
 
     @staticmethod
     def _beside(network: Network, found: TracedRow) -> list[Network]:
@@ -455,7 +456,7 @@ class RoughWideSearch(RoughLayersSearch):
         """
         everything, growth = self._everything(), self.how.growth
         limit, wrong = growth.limit(network, everything), growth.wrong(network, everything)
-        found = self.how.upper.fitted(network, self._evenly(network, wrong))
+        found = self.how.upper.fitted(network, self._evenly(network, wrong), self.measured)
         n_left = int((np.abs(everything.residual(found)).max(axis=1) > limit).sum())
         log.info("%d wrong, %d after a fit", wrong.sum(), n_left)
         return found if n_left < self.how.less * wrong.sum() else network
@@ -555,6 +556,7 @@ class RoughWideSearch(RoughLayersSearch):
     def _fitted(self, network: Network, samples: Samples, *, is_first: bool = False) -> Network:
         if not self.grows:
             return super()._fitted(network, samples, is_first=is_first)
+        # What is explained is fitted to answers alone.
         return self.how.upper.fitted(network, samples)
 
     def _asked(self, X: FloatArray) -> tuple[Samples, BoolArray]:

@@ -12,7 +12,9 @@ from revelu.numerics.gauss_newton import (
     STOP,
     Damping,
     Derivative,
+    HeldProblem,
     Iterative,
+    Problem,
     Solver,
     Step,
     Stop,
@@ -23,6 +25,7 @@ from revelu.numerics.gauss_newton import (
 )
 from revelu.oracle import NoiseFloor
 from revelu.recover.refine.derivative import Layout, NetworkDerivative, ParameterArrays
+from revelu.recover.refine.measured_rows import MeasuredRows
 from revelu.types import BoolArray, FloatArray, IntArray
 
 
@@ -190,9 +193,10 @@ def fit(
     start: Network,
     samples: Samples,
     stop: Stop = STOP,
-    *,
     solver: Solver = AUTOMATIC,
     damping: Damping = DAMPED,
+    measured: MeasuredRows | None = None,
+    *,
     extended: bool = False,
 ) -> NetworkFit:
     """Fit all weights to samples, from a start.
@@ -205,6 +209,8 @@ def fit(
         When steps end.
     solver : Solver
         Of the linear least squares of each step.
+    measured : MeasuredRows, optional
+        What is known of hidden rows besides.
     extended : bool
         Whether the residual is computed in extended precision: what it is rounded to is what
         the last digits are lost to (iterative refinement, Wilkinson 1963).
@@ -212,9 +218,11 @@ def fit(
     Returns
     -------
     NetworkFit
-        No worse than the start.
+        No worse than the start; its cost is that of the answers and of what is known besides.
     """
-    problem = _NetworkProblem(start, samples, extended=extended)
+    problem: Problem = _NetworkProblem(start, samples, extended=extended)
+    if measured is not None:
+        problem = HeldProblem(problem, measured.equations(start, samples.residual(start)))
     vector, cost = minimise(problem, start.to_vector(), solver, damping, stop)
     return NetworkFit(start.like(vector), cost)
 
