@@ -36,6 +36,10 @@ class UntrustedError(InputError):
     """A target whose opening would execute code, opened without trust."""
 
 
+class HostileError(UntrustedError):
+    """A file that names what no model is made of, such as ``os.system``: nobody should open it."""
+
+
 class MissingExtraError(ReveluError, ImportError):
     """An optional dependency is needed and absent; the message names the extra."""
 

@@ -1,6 +1,7 @@
 """Pickles of scikit-learn are read and not run: what they hold, what is written and refused."""
 
 import json
+import os
 import pickle
 import subprocess
 import sys
@@ -274,6 +275,20 @@ def test_code_is_named_and_never_run(tmp_path, protocol, pipeline):
             with pytest.raises(UntrustedError):
                 act(path)
     assert not trace.exists()
+
+
+@pytest.mark.parametrize("call", [os.system, eval, exec])
+def test_nobody_is_told_to_trust_what_no_model_is_made_of(tmp_path, call):
+    class Calls:
+        def __reduce__(self):
+            return call, ("1",)
+
+    path = tmp_path / "m.pkl"
+    path.write_bytes(pickle.dumps([Calls()]))
+    done = invoke("extract", path)
+    assert done.exit_code == 2
+    assert "do not open it" in done.stderr
+    assert "--trust" not in done.stderr
 
 
 @pytest.mark.filterwarnings("ignore")

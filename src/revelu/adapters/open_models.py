@@ -8,7 +8,7 @@ import numpy as np
 
 from revelu.adapters.other_formats import as_function, kind_of_file
 from revelu.adapters.ports import Ports
-from revelu.errors import DamagedError, FormatError, InputError, UntrustedError
+from revelu.errors import DamagedError, FormatError, HostileError, InputError, UntrustedError
 from revelu.formats import Frame
 from revelu.formats.open_model import OpenModel
 from revelu.formats.reading import is_read, read_model
@@ -105,6 +105,8 @@ def _other_way(path: Path, error: Exception) -> str:
     if path.suffix.lower() in PICKLED:
         if isinstance(error, DamagedError):  # running half of it does whatever that half says
             return "; look for a whole copy of it"
+        if isinstance(error, HostileError):
+            return "; no model is made of that: do not open it"
         return "; --trust opens it, and runs whatever it says"
     kind = kind_of_file(path)
     return f"; to ask it instead, {as_function(kind)}" if kind is not None and kind.code else ""

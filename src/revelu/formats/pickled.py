@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
-from revelu.errors import DamagedError, FormatError, UntrustedError
+from revelu.errors import DamagedError, FormatError, HostileError, UntrustedError
 
 __all__ = ["Machine", "Name", "Record"]
 
@@ -25,6 +25,13 @@ _PUSHED = {
 _CONSTANTS = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False}
 _EMPTY = {"EMPTY_LIST": list, "EMPTY_TUPLE": tuple, "EMPTY_DICT": dict, "EMPTY_SET": set}
 _PASSED = {"PROTO", "FRAME"}
+
+# What runs commands or programs, of which no model is made; and what does among the built-ins.
+_COMMANDS = {
+    *("os", "posix", "nt", "subprocess", "pty", "commands", "popen2", "shutil", "socket"),
+    *("sys", "runpy", "importlib", "code", "codeop", "webbrowser", "ctypes"),
+}
+_EVALUATES = {"eval", "exec", "execfile", "compile", "__import__", "open"}
 
 # What keys may be: of others, as nested tuples, a hash may take for ever.
 _KEYS = (str, bytes, int, float, type(None))
@@ -127,7 +134,10 @@ class Machine:
 
     def refuse(self, name: str) -> NoReturn:
         """Raise of what only running the file would open."""
-        raise UntrustedError(
+        module, _, attribute = name.partition(".")
+        is_builtin = module in {"builtins", "__builtin__"}
+        is_hostile = module in _COMMANDS or (is_builtin and attribute in _EVALUATES)
+        raise (HostileError if is_hostile else UntrustedError)(
             f"{self.path}: names {name}, which is not among what revelu reads; nothing was run"
         )
 
