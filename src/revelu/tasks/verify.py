@@ -24,6 +24,7 @@ from revelu.tasks.job import Refusal, given_rows, open_target
 from revelu.tasks.progress import Listener
 from revelu.tasks.units import network_in_coordinates, within_rounding
 
+_DISAGREES = "fresh queries disagree with the network: it is not the target's"
 _SATURATED = (
     "{share:.0%} of the answers are 0 and 1 alone, and the network says the same classes there: "
     "saturated answers do not tell networks apart; say by a domain where the target decides "
@@ -122,9 +123,6 @@ def verify(
             return job.finished((_with_labels if labels else _verified)(job, network))
     finally:
         oracle.listener = None
-
-
-_DISAGREES = "fresh queries disagree with the network: it is not the target's"
 
 
 def _verified(job: CertifyingJob, network: Network) -> Recovery:
