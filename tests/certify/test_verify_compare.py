@@ -510,3 +510,21 @@ def test_a_saturated_link_that_is_told_says_so():
 def test_probabilities_under_the_smallest_normal_number_are_compared():
     found = revelu.verify(sharper(300.0), sharply(sharper(300.0)), dim_in=4)
     assert found.status is Status.RECOVERED
+
+
+def test_labels_that_are_tied_at_most_inputs_verify_no_network():
+    truth = zoo.random_network([5, 8, 3], seed=5)
+    lowered = [truth.biases[0], truth.biases[1] - 3.0]
+
+    def target(X):  # all three answers are 0 at most inputs
+        return np.maximum(truth(X) - 3.0, 0.0)
+
+    # The same, but where all are 0: there its label is another one.
+    other = revelu.Network([*truth.weights, np.eye(3)], [*lowered, [0.0, 0.0, 1e-9]])
+    X = np.random.default_rng(0).standard_normal((1000, 5))
+    assert (target(X).argmax(axis=1) != other(X).argmax(axis=1)).mean() > 0.5
+    said = revelu.verify(other, target, labels=True)
+    assert said.status is Status.UNVERIFIED
+    assert said.certificate is not None
+    assert said.certificate.fraction_within == 1.0
+    assert "no answer is the largest" in said.evidence[0]

@@ -263,3 +263,19 @@ def test_steps_of_half_precision_that_only_their_own_answers_show_are_no_jumps()
     truth = zoo.random_network([4, 5, 2], seed=1)
     oracle = Oracle(lambda X: truth(X).astype(np.float16), 4)
     assert not Steps().evidence(oracle, None, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("seed", [1, 2, 5])
+def test_one_unit_of_a_grid_that_few_values_do_not_show_is_no_jump(seed):
+    one, two = (zoo.random_network([5, 8, k], seed=seed) for k in (1, 2))
+
+    def to_twentieths(X):
+        return np.round(20.0 * one(X)) / 20.0
+
+    def to_tenths_and_tens(X):
+        return np.round(two(X) * [10.0, 30.0]) * [0.1, 10.0]
+
+    for answer in (to_twentieths, to_tenths_and_tens):
+        oracle = Oracle(answer, 5)
+        for grid in (measure_noise(oracle, seed).numbers.grid, Grid(10, places=2)):
+            assert not Steps().evidence(oracle, grid, np.random.default_rng(seed))

@@ -51,6 +51,8 @@ _FIRST_ALONE = (
     "the first hidden layer is exact as far as bends of borders tell; the whole network has the "
     "label of the target at {share:.2%} of the inputs asked, borders included"
 )
+_DIFFER = "fresh labels disagree with the network: it is not the target's"
+_TIED = "at most inputs no answer is the largest: such labels do not tell networks apart"
 _CHANGED = "{n} of {of} inputs got another label when asked again"
 
 
@@ -246,7 +248,8 @@ def verify_labels(job: CertifyingJob, network: Network) -> Recovery:
     except LimitReachedError as error:
         return replace(given, status=Status.BUDGET_EXHAUSTED, evidence=(f"{error}",))
     status = _status_of(job, certificate)
-    differs = ("fresh labels disagree with the network: it is not the target's",)
+    are_tied = certificate.is_mute and certificate.structural_within == 1.0
+    differs = (_TIED if are_tied else _DIFFER,)
     return replace(
         given,
         status=status,
