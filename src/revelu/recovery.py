@@ -175,7 +175,8 @@ class Certificate(Examined):
     def is_mute(self) -> bool:
         """Whether it failed although nothing that was asked differs: answers err too much."""
         given = 1.0 if self.fidelity is None else self.fidelity.fraction_within
-        return not self.passed and self.n_checks > 0 and self.fraction_within * given == 1.0
+        within = self.fraction_within * self.structural_within * given
+        return not self.passed and self.n_checks > 0 and within == 1.0
 
 
 @dataclass(frozen=True, repr=False)

@@ -279,3 +279,23 @@ def test_large_half_precision_numbers_are_not_taken_for_decimals():
     assert read_numbers(Y.astype(np.float64)).grid == Grid(2, digits=11)
     whole = np.rint(Y.astype(np.float64) + 0.3) + 0.5
     assert read_numbers(whole).grid != Grid(2, digits=11)
+
+
+@pytest.mark.parametrize("digits", [3, 4, 6])
+@pytest.mark.parametrize("seed", range(2))
+def test_small_shares_that_are_rare_do_not_speak_against_a_network(digits, seed):
+    drawn = zoo.random_network([4, 6, 1], seed=seed)
+    W, A = drawn.weights
+    up = 2.0 - np.median(drawn(np.random.default_rng(0).standard_normal((2000, 4))))
+    truth = Network([W, A], [drawn.biases[0], drawn.biases[1] + up])
+
+    def answer(X):
+        P = 1.0 / (1.0 + np.exp(-truth(X)))
+        return np.array([[float(f"{p:.{digits}g}") for p in row] for row in P])
+
+    found = revelu.verify(truth, answer, seed=seed, link="logit")
+    assert found.status is Status.RECOVERED, found.certificate.statement
+    other = Network([W, 1.05 * A], truth.biases)
+    found = revelu.verify(other, answer, seed=seed, link="logit")
+    assert found.status is Status.UNVERIFIED
+    assert not found.certificate.is_mute

@@ -65,7 +65,11 @@ class Numbers:
     def hold(self, Y: FloatArray) -> BoolArray:
         """Tell which rows of answers, (n, k) -> (n,), are such numbers."""
         if self.grid is not None:
-            return np.asarray(self.grid.holds(Y).all(axis=1))
+            held = self.grid.holds(Y)
+            if self.grid.base == 10 and self.grid.places and not self.grid.step:
+                # Large shares are of fixed places and of as many digits alike; small ones are rare.
+                held |= Grid(10, digits=self.grid.places, single=self.grid.single).holds(Y)
+            return np.asarray(held.all(axis=1))
         if self.law == "float32":
             return np.asarray(_are_float32(Y).all(axis=1))
         return np.ones(len(Y), dtype=bool)

@@ -114,8 +114,8 @@ def _with_exceptions(said: Verdict, account: Mapping[str, Any]) -> Verdict:
             which = f"{n_wrong:,} of the {n:,} {fidelity['source']} disagree"
             words = said.words.replace("fresh queries disagree", which)
             return Verdict(f"{words}, {pattern}" if pattern else words, said.tone)
-    agrees = certificate.get("n_checks") and certificate.get("fraction_within") == 1.0
-    if status == "unverified" and agrees:
+    shares = [certificate.get(f"{which}_within") for which in ("fraction", "structural")]
+    if status == "unverified" and certificate.get("n_checks") and shares == [1.0, 1.0]:
         words = said.words.replace("fresh queries disagree", "answers err too much to tell")
         return Verdict(words, said.tone)
     if status != "recovered" or not certificate.get("passed"):
