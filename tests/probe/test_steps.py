@@ -64,7 +64,10 @@ def test_answers_that_jump_are_no_network(data, name, model):
     assert found.ledger.n_queries <= 10_000
 
 
-@pytest.mark.parametrize("n_trees", [100, 37], ids=["grid", "no_grid"])
+@pytest.mark.parametrize(
+    "n_trees",
+    [pytest.param(100, marks=pytest.mark.slow, id="grid"), pytest.param(37, id="no_grid")],
+)
 def test_votes_that_jump_by_one_tree_at_a_time_are_no_certified_network(data, n_trees):
     X, y = data["wine"]
     model = RandomForestClassifier(n_trees, random_state=0).fit(X, y)
