@@ -199,6 +199,10 @@ def test_equal_rounded_probabilities_say_no_label():
     assert found.status is Status.RECOVERED
     said = found.certificate
     assert "the largest answers are equal" in said.statement
+    # Rows given say as little there.
+    P = np.sort(target(asked), axis=1)
+    assert said.fidelity.n_inputs == (P[:, -1] > P[:, -2]).sum() < len(asked)
+    assert "with one largest answer" in said.fidelity.source
     assert 0 < 3000 - said.n_checks < 600
     wrong = changed(THREE, 1, 0, 1.2)
     assert revelu.verify(wrong, target, labels=True, dim_in=8).status is Status.UNVERIFIED

@@ -239,6 +239,11 @@ def test_numbers_are_rounded_as_a_target_writes_them():
     assert np.array_equal(rounded.nearest(Y), np.round(Y, 3))
 
 
+def test_answers_that_are_0_or_have_overflowed_show_no_grid():
+    assert read_numbers(np.array([[0.0], [np.inf]])).grid is None
+    assert read_grid(np.zeros((3, 1))) is None
+
+
 def test_what_has_overflowed_is_a_number_of_every_form_and_what_is_none_of_none():
     for grid in (Grid(10, digits=4), Grid(10, digits=4, single=True), Grid(10, places=3)):
         assert grid.holds(np.array([[np.inf], [0.125]])).all()

@@ -139,6 +139,8 @@ def read_grid(
         digits than decimals.
     """
     values = np.unique(Y[np.isfinite(Y) & (Y != 0.0)])
+    if not len(values):
+        return None
     single = _are_single(values)
     # On a grid the smaller numbers have fewer digits; half-precision numbers keep theirs.
     half = next((grid for grid in half_precision() if grid.holds(values).all()), None)

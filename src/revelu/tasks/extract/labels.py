@@ -332,9 +332,13 @@ def _on_rows(job: CertifyingJob, network: Network, classes: FloatArray) -> Fidel
         X = rows if domain is None else domain.to_coordinates(rows)
         names = () if domain is None else domain.names
         predicted = predict_labels(network, classes, X)
-        is_tied = among_equals(Y.max(axis=1, keepdims=True) == Y, predicted)
-        labels = np.where(is_tied, predicted, as_labels(Y)[:, 0])
-        said = fidelity_of_labels(labels, predicted, rows, names, source)
+        # Where several answers are the largest, a row says no label.
+        is_told = ~among_equals(Y.max(axis=1, keepdims=True) == Y, predicted)
+        if not is_told.any():
+            continue
+        of = source if is_told.all() else f"{source} with one largest answer"
+        labels = as_labels(Y[is_told])[:, 0]
+        said = fidelity_of_labels(labels, predicted[is_told], rows[is_told], names, of)
         if found is None or said.fraction_within < found.fraction_within:
             found = said
     return found
