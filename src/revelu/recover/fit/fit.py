@@ -6,6 +6,7 @@ from revelu.probe.smoothness import Smoothness
 from revelu.probe.steps import Steps
 from revelu.recover.fit.as_served import AsServed
 from revelu.recover.fit.ending import Ending
+from revelu.recover.fit.exchange import Exchange
 from revelu.recover.fit.from_chords import FromChords
 from revelu.recover.fit.from_lines import FromLines
 from revelu.recover.fit.where_wrong import WhereWrong
@@ -43,13 +44,10 @@ class Fit(Method):
     no_interpolation : float
         Equations a parameter from which a network that explains all samples is no accident: it
         is right but for neurons that fire on few of them.
-    line_noise : float
-        The noise of a line's answers is what differences of answers suggest, times what they
-        hide and what rounding the queries adds.
-    line_margin : float
-        Neurons looked for, over the kinks of a line.
     ending : Ending
         What ends a search that explains nothing.
+    exchange : Exchange
+        What is tried then.
     equations : float
         Equations a parameter for the last fit of a network known in a span only,
     slope_equations : float
@@ -138,9 +136,8 @@ class Fit(Method):
     first_width_behind_head: int = 12
     span_margin: float = 1.25
     no_interpolation: float = 2.0
-    line_noise: float = 3.0
-    line_margin: float = 1.1
     ending: Ending = field(default_factory=Ending)
+    exchange: Exchange = field(default_factory=Exchange)
     equations: float = 1.8
     slope_equations: float = 1.25
     coarse_equations: float = 3.4

@@ -11,7 +11,8 @@ begin (:mod:`revelu.recover.fit.from_lines`); else steps 2 and 3 begin at random
    a two-layer network, a smaller one.  With several outputs these are the directions that
    matter (JWZ20's row span), which few gradients show; with one, and where answers are too
    coarse for gradients, those of a random slice.
-2. Ask Gaussian queries, more of them until a network with neurons to spare explains them.
+2. Ask Gaussian queries, more of them until a network with neurons to spare explains them; where
+   more neurons gain nothing, many more, and exchange neurons.
 3. Take out the neurons that are not needed, the affine rest being free.
 4. Flip neurons so that the affine rest vanishes.
 5. In all coordinates, to which slopes carry a network of a slice over, refit everything
@@ -320,20 +321,15 @@ class FitSearch(FitQuestions):
             if may_be_steps and (is_long or len(samples.X) >= self.method.before_steps):
                 may_be_steps = False
                 self._refuse_steps()
-            is_estimate = self.noise.law == "float32"
-            if said := self.method.ending.obstacle(
-                left, samples, self.limit, self.n_kinks, is_estimate=is_estimate
-            ):
-                self.obstacles.append(said)
-                self._follow_hyperplanes(self.method.n_last_lines)
-                return samples
+            if (ended := self._ended(samples, left)) is not None:
+                return ended
             # What interpolates is near, too, but no place to start from.
             wanted = self.method.no_interpolation * degrees_of_freedom(self._best())
             determined = samples.n_equations >= wanted
             near = (determined or not invented) and is_near(self._best(), samples)
             start = self._best() if near else None
             more = sizes.more(len(samples.X))
-            if is_estimate and worked + sizes.work(more) > self.method.ending.most_work:
+            if self._is_estimate and worked + sizes.work(more) > self.method.ending.most_work:
                 self.obstacles.append(self.method.ending.too_long(left, samples))
                 self._follow_hyperplanes(self.method.n_last_lines)
                 return samples
@@ -344,13 +340,48 @@ class FitSearch(FitQuestions):
             is_due = fails or not sizes.is_short(n)
             if is_due and self.n_kinks is None:
                 self._look_along_a_line()
-                wanted = int(self.method.line_margin * (self.n_kinks or 0))
+                wanted = self.n_kinks or 0
                 most = self.method.ending.most_neurons(sizes.d)
                 if wanted > most:
                     self._refuse_smooth()
                 more = max(more, sizes.n_samples(min(wanted, most)))
             samples = samples.joined(self._ask(more - len(samples.X)))
             n = more
+
+    def _ended(self, samples: Samples, left: list[tuple[int, float]]) -> Samples | None:
+        """What is explained where more neurons gain nothing; None where the search goes on."""
+        said = self.method.ending.obstacle(
+            left, samples, self.limit, self.n_kinks, is_estimate=self._is_estimate
+        )
+        if not said:
+            return None
+        explained = self._of_plenty(samples)
+        if explained is None:
+            self.obstacles.append(said)
+            self._follow_hyperplanes(self.method.n_last_lines)
+        return explained or samples
+
+    @property
+    def _is_estimate(self) -> bool:
+        """Whether the noise is estimated, of answers that show what they can on lines."""
+        return self.noise.law == "float32"
+
+    def _of_plenty(self, samples: Samples) -> Samples | None:
+        """Search once more where answers are plenty; None where that finds nothing, too.
+
+        It is untried where errors differ from answer to answer, and in a slice of the inputs.
+        """
+        if samples.differ or self.subspace is not None or self._is_estimate:
+            return None
+        sizes = self._sizes()
+        width = 2 * sizes.width(len(samples.X))
+        self.tell(f"exchanging neurons of {width} and more, where answers are plenty")
+        how = self.method.exchange
+        found = how.find(width, sizes, samples.evenly(), self._ask, self.limit, self.rng)
+        if found is None:
+            return None
+        self.best, samples = found
+        return samples
 
     def _follow_hyperplanes(self, n_lines: int = 1) -> None:
         """Tell more hidden layers by lines, where answers have digits for that.
@@ -420,7 +451,7 @@ class FitSearch(FitQuestions):
             return
         self.tell("counting kinks along a line")
         line = self._region.line(self.rng, self.oracle.dim_in)
-        nu = self.method.line_noise * float(self.noise.nu.max())
+        nu = float(self.noise.nu.max())
         interval = self._region.interval(line)
         scan = find_kinks(self.oracle, line, nu, self.noise.scale, self.rng, interval)
         if not scan.complete:

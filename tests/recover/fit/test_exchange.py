@@ -1,0 +1,54 @@
+"""Many neurons from random starts, where answers are plenty."""
+
+import numpy as np
+import pytest
+
+from revelu.network import zoo
+from revelu.recover.fit.exchange import Exchange
+from revelu.recover.fit.sizes import Sizes
+from revelu.recover.refine.network_fit import Samples
+
+STEP = 1e-3
+# The root mean square of what rounding to a step leaves.
+ROUNDING = STEP / np.sqrt(12.0)
+
+
+class Rounding:
+    """A function that answers multiples of a step, at inputs of N(0, I)."""
+
+    def __init__(self, function, dim_in, seed):
+        self.function, self.dim_in, self.n_queries = function, dim_in, 0
+        self.rng = np.random.default_rng(seed)
+
+    def __call__(self, n):
+        self.n_queries += n
+        X = self.rng.standard_normal((n, self.dim_in))
+        Y = np.rint(self.function(X) / STEP) * STEP
+        return Samples(X, Y, np.full(Y.shape, ROUNDING))
+
+
+def search(ask, width, dim_out=1, how=None):
+    rng = np.random.default_rng(0)
+    how = how or Exchange()
+    return how.find(width, Sizes(ask.dim_in, dim_out), ask(10), ask, 1.2, rng)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_network_that_few_answers_do_not_show_is_found_and_no_wider(seed):
+    truth = zoo.random_network([6, 16, 1], seed=seed)
+    ask = Rounding(truth, 6, seed)
+    found, samples = search(ask, 24)
+    X = np.random.default_rng([seed, 1]).standard_normal((5000, 6))
+    assert np.std(found(X) - truth(X)) < 3.0 * ROUNDING
+    assert found.architecture[1] <= 16
+    assert ask.n_queries == len(samples.X) <= 9 * Sizes(6, 1).n_parameters(24)
+
+
+def test_a_search_that_exchanges_in_vain_ends():
+    ask = Rounding(lambda X: np.sin(3.0 * X).sum(axis=1, keepdims=True), 6, 0)
+    assert search(ask, 12) is None
+
+
+def test_a_search_ends_where_work_does():
+    truth = zoo.random_network([6, 16, 1], seed=3)
+    assert search(Rounding(truth, 6, 3), 24, how=Exchange(most_work=1e6)) is None
