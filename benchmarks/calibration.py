@@ -118,6 +118,9 @@ def trained_on(data: str, hidden: tuple[int, ...]) -> Callable[[int], Network]:
 NETWORKS: dict[str, Callable[[int], Network]] = {
     "narrow, 6-4-1": random((6, 4, 1)),
     "wide, 4-10-2": random((4, 10, 2)),
+    "10-16-1": random((10, 16, 1)),
+    "20-30-3": random((20, 30, 3)),
+    "64-32-10": random((64, 32, 10)),
     "trained, 10-6-1": trained_on("diabetes", (6,)),
     "two layers, 6-4-3-1": random((6, 4, 3, 1)),
     "two layers, wide, 4-8-5-1": random((4, 8, 5, 1)),

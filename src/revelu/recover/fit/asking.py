@@ -74,8 +74,6 @@ class FitQuestions(Search):
     def _ask_far_out(self, Z: FloatArray) -> Samples:
         """The same at any size: errors of computing grow as the terms that are summed."""
         samples = self._ask_at(Z)
-        if self.noise.law in {"rounded", "random"}:
-            return samples
         X = samples.X if self.subspace is None else self.subspace.points(samples.X)
         sigma = np.maximum(samples.sigma, self.noise.sigma_at(X, samples.Y))
         return replace(samples, sigma=sigma)

@@ -111,7 +111,7 @@ class FitSearch(FitQuestions):
         why = Why.EXPLAINED
         try:
             with interruptible(self.oracle.check_time):
-                if self.noise.numbers.grid is None:
+                if not self._may_be_rounded:
                     self._refuse_steps()
                 self._choose_coordinates()
                 samples = self._from_lines_if_answered()
@@ -302,7 +302,7 @@ class FitSearch(FitQuestions):
         samples = self._ask(n)
         start: Network | None = None
         left: list[tuple[int, float]] = []
-        worked, may_be_steps = 0.0, self.noise.numbers.grid is not None
+        worked, may_be_steps = 0.0, self._may_be_rounded
         while True:
             worked += sizes.work(n)
             self._explain(samples, start)
@@ -373,9 +373,10 @@ class FitSearch(FitQuestions):
         """
         if samples.differ or self.subspace is not None or self._is_estimate:
             return None
-        sizes = self._sizes()
-        width = 2 * sizes.width(len(samples.X))
-        self.tell(f"exchanging neurons of {width} and more, where answers are plenty")
+        sizes, ending = self._sizes(), self.method.ending
+        most = ending.most_neurons(sizes.d, self.n_kinks)
+        width = most if self.n_kinks else min(most, 2 * sizes.width(len(samples.X)))
+        self.tell(f"exchanging some of {width} neurons, where answers are plenty")
         how = self.method.exchange
         found = how.find(width, sizes, samples.evenly(), self._ask, self.limit, self.rng)
         if found is None:
@@ -405,6 +406,11 @@ class FitSearch(FitQuestions):
     def _is_fine(self) -> bool:
         """Whether answers have digits for gradients, and for the kinks of a line."""
         return self.noise.typical_coarseness <= self.method.fine
+
+    @property
+    def _may_be_rounded(self) -> bool:
+        """Whether steps of the answers may be those of rounding: a network is looked for first."""
+        return self.noise.numbers.grid is not None
 
     @property
     def _is_stepped(self) -> bool:
