@@ -7,6 +7,7 @@ tests are the layer's, and tell the signs of the layer below.
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 
@@ -333,10 +334,8 @@ class Layers:
             tried.update(chosen)
             # Pieces are looked at first where seeds have been seen that are of no such neuron.
             how = tuning if level.has_others else replace(tuning, n_flat_tests=0)
-            walks = [
-                Walk(level.frame, seed, self.noise.unit, self.sigma, self.rng, how)
-                for seed in chosen
-            ]
+            given = self.noise.unit, self.sigma, self.rng, how, partial(level.rows.sums, level.frame)
+            walks = [Walk(level.frame, seed, *given) for seed in chosen]
             self._run(walks)
             level.has_others |= any(not walk.is_accepted for walk in walks)
             before = len(level.walks)

@@ -6,7 +6,7 @@ sought again, and where it is says what the entry is.  That it is this neuron's 
 the change of slope across it, which only layers above can alter.
 """
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -116,6 +116,9 @@ class Walk:
         Standard error of an answer in those units, at N(0, I).
     rng : numpy.random.Generator
     tuning : WalkTuning
+    sums_beside : callable, optional
+        Sums of the known neurons of its layer at inputs, (n, d) -> (n, k): a deeper neuron's
+        surface turns where they change their state, and this one's does not.
     estimate : Estimate
         Of the neuron's unknowns.
     points : ActivationRegions
@@ -137,6 +140,7 @@ class Walk:
     sigma: float
     rng: np.random.Generator
     tuning: WalkTuning = field(default_factory=WalkTuning)
+    sums_beside: Callable[[FloatArray], FloatArray] | None = None
     estimate: Estimate = field(init=False)
     points: ActivationRegions = field(init=False)
     signs: FloatArray = field(init=False)
@@ -405,8 +409,17 @@ class Walk:
             return None
         radius = np.maximum(np.linalg.norm(stops.at.X, axis=1), 1.0)
         stops = stops.take(stops.doubt <= (100.0 if uncertain else 1.0) * t.sure * radius)
-        order = np.argsort(-stops.doubt) if uncertain else self.rng.permutation(len(stops))
-        return stops.at.take(order[:n])
+        if not uncertain:
+            stops = stops.take(self.rng.permutation(len(stops)))
+        scores = stops.doubt if uncertain else self._n_changed(stops.at.X)
+        return stops.at.take(np.argsort(-scores, kind="stable")[:n])
+
+    def _n_changed(self, X: FloatArray) -> FloatArray:
+        """How many known neurons of its layer are in other states than at the seed, shape (n,)."""
+        if self.sums_beside is None:
+            return np.zeros(len(X))
+        on = self.sums_beside(np.vstack([self.seed.x, X])) > 0.0
+        return np.asarray((on[1:] != on[0]).sum(axis=1, dtype=np.float64))
 
     def _test_piece(self) -> Questions:
         """Whether the surface is flat up to the walls of the piece around the seed."""
@@ -415,11 +428,12 @@ class Walk:
         E = surface.along(at, E)
         room = np.minimum(self.frame.next_wall(at, E)[0], to_face(at.X, E, t.rays.bound))
         room = np.minimum(room, np.sqrt(at.X.shape[1]))
-        # Of every few rays the longest.
+        X = at.X + t.far * room[:, None] * E
+        # Of every few rays the one that ends where most others have changed, or the longest.
+        order = np.lexsort([-room, -self._n_changed(X)]).argsort()
         some = np.array_split(np.arange(len(at)), t.n_flat)
-        rows = np.array([part[room[part].argmax()] for part in some])
-        piece = at.take(rows)
-        piece = piece.moved(piece.X + t.far * room[rows, None] * E[rows])
+        rows = np.array([part[order[part].argmin()] for part in some])
+        piece = at.take(rows).moved(X[rows])
         found, blank = yield from self._seek(piece, np.zeros(piece.X.shape), t.wide)
         self.is_accepted = bool(found.sum() >= t.found_early * (~blank).sum())
 
