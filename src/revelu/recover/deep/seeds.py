@@ -13,6 +13,7 @@ from revelu.oracle import NoiseFloor
 from revelu.probe.gradient import CheckedGradients
 from revelu.probe.line import Ask
 from revelu.recover.deep.segments import CriticalPoints, SegmentScan
+from revelu.recover.deep.stack import Stack
 from revelu.types import FloatArray
 
 
@@ -119,3 +120,13 @@ class SeedSearch:
             column = U[:, 0] * sizes[0] * unit * side
             seeds.append(Seed(x, Vt[0] * side, column, float(error / sizes[0])))
         return seeds
+
+    def in_span(self, seeds: list[Seed], stack: Stack, directions: FloatArray) -> list[Seed]:
+        """Those of neurons with weights in the span of ``directions (r, dim)``, above a stack."""
+        found = []
+        for seed in seeds:
+            G = (directions @ stack.maps(seed.x[None])[0][0]).T
+            off = seed.normal - G @ np.linalg.lstsq(G, seed.normal, rcond=None)[0]
+            if np.linalg.norm(off) <= self.single + SIGMAS * seed.error:
+                found.append(seed)
+        return found

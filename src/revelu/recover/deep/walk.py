@@ -76,8 +76,8 @@ class WalkTuning:
     seed, where a deeper neuron's has often turned:"""
     far: float = 0.9
     """at this share of the way to the next wall;"""
-    n_flat_tests: int = 2
-    """and how often: most are told by the first."""
+    is_looked_at: bool = True
+    """if at all, and then at as many beyond walls at which it is known how it turns."""
     n_early: int = 6
     n_fresh: int = 12
     """Predicted points at which a row is tested when its first entries are known, and at last;"""
@@ -206,9 +206,10 @@ class Walk:
         estimate, t = self.estimate, self.tuning
         todo = refined = estimate.n_undetermined
         in_vain, is_tested = 0, False
-        for _ in range(t.n_flat_tests * (len(self.points) == 1)):
+        if t.is_looked_at and len(self.points) == 1:
             yield from self._test_piece()
-            if not self.is_accepted:
+            n_told = (yield from self._test(t.n_flat, is_early=True)) if self.is_accepted else 1
+            if n_told and not self.is_accepted:
                 return
         while estimate.n_undetermined and in_vain < t.patience:
             before = estimate.n_undetermined
@@ -446,8 +447,8 @@ class Walk:
             yield from self._seek(at, np.zeros(at.X.shape), t.wide)
         self.estimate.solve()
 
-    def _test(self, n: int, *, is_early: bool = False) -> Questions:
-        """Whether the surface is where the row says, at fresh points.
+    def _test(self, n: int, *, is_early: bool = False) -> Generator[FloatArray, FloatArray, int]:
+        """Whether the surface is where the row says, at fresh points; return how many told.
 
         Where layers above are off, all of a layer, no surface below is seen: other points are
         asked instead.
@@ -466,3 +467,4 @@ class Walk:
         few = n_open <= t.most_open * self.frame.size
         wanted = t.found_early if is_early else t.found_if_open if n_open else t.found
         self.is_accepted = self.share_found >= wanted and (few or is_early)
+        return n_told
