@@ -122,11 +122,16 @@ class SeedSearch:
         return seeds
 
     def in_span(self, seeds: list[Seed], stack: Stack, directions: FloatArray) -> list[Seed]:
-        """Those of neurons with weights in the span of ``directions (r, dim)``, above a stack."""
+        """Those of neurons with weights in the span of ``directions (r, dim)``, above a stack.
+
+        Where no more than ``r`` of its neurons are on, all normals may lie there, and none counts.
+        """
         found = []
         for seed in seeds:
-            G = (directions @ stack.maps(seed.x[None])[0][0]).T
+            J = stack.maps(seed.x[None])[0][0]
+            G = (directions @ J).T
             off = seed.normal - G @ np.linalg.lstsq(G, seed.normal, rcond=None)[0]
-            if np.linalg.norm(off) <= self.single + SIGMAS * seed.error:
+            is_told = np.linalg.matrix_rank(J) > len(directions)
+            if is_told and np.linalg.norm(off) <= self.single + SIGMAS * seed.error:
                 found.append(seed)
         return found
