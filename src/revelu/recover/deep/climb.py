@@ -520,10 +520,19 @@ class Climb(Search):
             why,
             layers=layers,
             notes=self._always_on(),
-            obstacles=obstacles,
+            obstacles=(*obstacles, *self._seen(why)),
             worst_error=worst,
             figures={"layers": list(layers)},
         )
+
+    def _seen(self, why: Why) -> tuple[str, ...]:
+        """What is to be said of hidden neurons above the first layer that were seen in vain."""
+        if why is Why.EXPLAINED or not self.layers.levels:
+            return ()
+        counts = enumerate((len(level.walks) for level in self.layers.levels), start=2)
+        seen = ", ".join(f"{n} in hidden layer {i}" for i, n in counts)
+        told = f"neurons seen by their surfaces: {seen}; what is above was not finished"
+        return (f"{told}: more queries or seconds go on there",) if why is Why.LIMIT else (told,)
 
     def _exact_layers(self, why: Why) -> tuple[Layer, ...]:
         """The first layer, if all signs agree; of deeper ones a rare neuron may be missing.
