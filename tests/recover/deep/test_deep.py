@@ -1,5 +1,6 @@
 """Whole networks of two hidden layers and more, first layers wider than the input among them."""
 
+import re
 from functools import cache
 
 import numpy as np
@@ -181,6 +182,17 @@ def test_a_level_passes_on_what_is_below_it_after_an_empty_one_above(monkeypatch
     for level, below in passed:
         # Below is the frame of before the layer on top had signs and went into the stack.
         assert len(below.stack) + 1 == len(level.frame.stack)
+
+
+def test_a_search_that_is_cut_says_which_upper_neurons_it_has_seen():
+    truth = zoo.random_network([8, 6, 6, 6, 1], seed=3)
+    recovery = revelu.extract(truth, method="deep", seed=3, budget=9_000)
+    assert recovery.status is Status.BUDGET_EXHAUSTED
+    [said] = [line for line in recovery.evidence if "seen by their surfaces" in line]
+    counts = [int(n) for n in re.findall(r"(\d+) in hidden layer [2-9]", said)]
+    assert counts
+    assert all(1 <= n <= 6 for n in counts)
+    assert said.endswith("more queries or seconds go on there")
 
 
 def test_a_network_of_one_layer_is_one_for_the_deep_method_too():

@@ -130,36 +130,3 @@ def test_what_no_answer_shows_is_left_as_it_is():
     X = rng.standard_normal((200, 4))
     found = axes([(0, 1)], 6).fill(truth, X, truth(X) + 1.0, np.ones(2), noise=1e-9)
     np.testing.assert_array_equal(found.weights[1], W)
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_a_weight_that_an_affine_map_makes_up_for_is_found_by_looking_along_it(seed):
-    rng, unit = np.random.default_rng(seed), np.ones(1)
-    W1, b1 = rng.standard_normal((8, 5)), 0.3 * rng.standard_normal(8)
-    W2, A = rng.standard_normal((5, 8)), rng.standard_normal((1, 5))
-    b2 = rng.standard_normal(5)
-    # Neuron 0 is off at few inputs; the last one is always on, another's affine map.
-    h = np.maximum(rng.standard_normal((4000, 5)) @ W1.T + b1, 0.0)
-    W2[0, 3] = 2.0
-    b2[0] = -np.quantile(h @ W2[0], 0.2)
-    W = np.vstack([W2, 5.0 + np.abs(rng.standard_normal(8))])
-    truth = Network([W1, W, np.hstack([A, [[1.0]]])], [b1, np.append(b2, 1.0), np.zeros(1)])
-    # What the neuron lacks the affine map has.
-    U = W.copy()
-    U[0, 3] = 0.0
-    U[5, 3] += A[0, 0] * W[0, 3]
-    found = Network([W1, U, truth.weights[-1]], truth.biases)
-    X = 1.5 * rng.standard_normal((3000, 5))
-    wrong = errors(found, truth, X) > 1e-9
-    assert 0.0 < wrong.mean() < 0.5
-    own = OpenWeights.free(found.weights[-2], [5])
-    open_weights = axes([(0, 3), (1, 4)], 8).joined(own)
-    mended = open_weights.search(found, 0, X, truth(X), unit, wrong)
-    assert mended is not None
-    for _ in range(3):
-        mended = open_weights.fill(mended, X, truth(X), unit, noise=1e-9)
-    assert np.quantile(errors(mended, truth, X), 0.99) < 1e-9
-    # Nothing is gained along a direction that was right.
-    assert open_weights.search(found, 1, X, truth(X), unit, wrong) is None
-    right = np.zeros(len(X), dtype=bool)
-    assert open_weights.search(truth, 0, X, truth(X), unit, right) is None

@@ -11,6 +11,7 @@ from revelu.probe.kink_lines import KinkLines
 from revelu.recover.deep.first_rows import FirstRows
 from revelu.recover.deep.frame import KnownLayers
 from revelu.recover.deep.layer_rows import LayerRows
+from revelu.recover.deep.layers import Layers, LayerSearch, Level
 from revelu.recover.deep.seeds import SeedSearch
 from revelu.recover.deep.stack import Stack
 from revelu.recover.deep.walk import Walk
@@ -382,3 +383,53 @@ def test_lines_on_which_no_answer_changes_are_blank():
     seen = lines.read(Y.reshape(-1, 1), 1e-15)
     assert seen.is_kink.tolist() == [True, False, False]
     assert seen.is_blank.tolist() == [False, False, True]
+
+
+def test_walks_from_deeper_neurons_end_sooner_where_neurons_of_the_layer_are_known():
+    widths, n_known = (8, 8, 8, 8, 8, 1), 2
+    truth, oracle, noise, seeds = seeds_of(widths, n_known, 3, 16)
+    frame, stack = KnownLayers.of(stack_of(truth, n_known)), stack_of(truth, n_known)
+    W, b = truth.weights[n_known], truth.biases[n_known]
+    deeper = np.flatnonzero(owners_of(truth, np.array([s.x for s in seeds]))[0] > n_known)
+    assert len(deeper) > 20
+    sigma = float((noise.nu * noise.scale / noise.unit).max())
+    spent = []
+    for sums in (None, lambda X: stack.outputs(X) @ W.T + b):
+        before = oracle.n_queries
+        for i in deeper:
+            rng = np.random.default_rng(i)
+            walk = Walk(frame, seeds[i], noise.unit, sigma, rng, sums_beside=sums)
+            run(walk, oracle)
+        spent.append(oracle.n_queries - before)
+    assert spent[1] <= min(0.75 * spent[0], 40 * len(deeper))
+
+
+@pytest.mark.parametrize("missing", [[2], [1, 4]])
+def test_seeds_of_neurons_whose_weights_span_a_space_are_told_from_others(missing):
+    truth, _, _, seeds = seeds_of((8, 8, 8, 8, 8, 1), 1, 3)
+    layers, neurons, _ = owners_of(truth, np.array([s.x for s in seeds]))
+    expected = [
+        s for s, i, j in zip(seeds, layers, neurons, strict=True) if i == 1 and j in missing
+    ]
+    found = SeedSearch().in_span(seeds, stack_of(truth, 1), truth.weights[1][missing])
+    assert 0 < len(found) < len(seeds)
+    assert [s.x.tolist() for s in found] == [s.x.tolist() for s in expected]
+
+
+@pytest.mark.parametrize("missing", [[2], [1, 4]])
+def test_missing_neurons_are_found_from_what_spans_their_weights(missing):
+    truth, oracle, noise, _ = seeds_of((8, 8, 8, 8, 1), 1, 4)
+    layers = Layers(oracle, noise, np.random.default_rng(0), LayerSearch(), lambda _: None)
+    frame = KnownLayers.of(stack_of(truth, 1))
+    layers.levels = [Level(frame, all_known(frame))]
+    before, found = oracle.n_queries, list[int]()
+    directions = np.random.default_rng(1).standard_normal((len(missing),) * 2)
+    directions = directions @ truth.weights[1][missing]
+    while not set(missing) <= set(found) and layers.find_more(directions):
+        walks = layers.levels[0].walks
+        owners, neurons, _ = owners_of(truth, np.array([walk.seed.x for walk in walks]))
+        assert (owners == 1).all()
+        found = neurons.tolist()
+    assert sorted(found) == missing
+    # In place of the thousands of a search among all seeds.
+    assert oracle.n_queries - before <= 1500 * len(missing)

@@ -163,9 +163,7 @@ class Climb(Search):
             if level.walks:
                 layers.drop_unread(level)
                 layers.sign(level, surely=False)
-                if not level.is_sure and layers.find_more():
-                    # What their linear parts have left was for want of neurons below.
-                    layers.found_below(level)
+                layers.find_below(level)
                 layers.drop_unread(level)
                 layers.levels.append(level)
                 below = frame, unknown
@@ -448,28 +446,8 @@ class Climb(Search):
             other = open_weights.fill_row(network, int(row), *at, self.noise.unit, noise=right)
             if (answers.errors(other, at) < errors[wrong]).any():
                 network = answers.best([network, other])
-        network = self._searched(network)
         left = int(answers.wrong(network).sum())
         log.info("%d open directions: wrong at %d, now %d", len(open_weights), n_wrong, left)
-        return network
-
-    def _searched(self, network: Network) -> Network:
-        """Look along each direction of which nothing is known, as long as that helps."""
-        open_weights, answers, unit = self.open_weights, self.answers, self.noise.unit
-        free = np.linalg.norm(open_weights.directions, axis=1) > self.method.free
-        for i in np.flatnonzero(free)[: self.method.max_searched]:
-            wrong = answers.wrong(network)
-            if not wrong.any():
-                break
-            other = open_weights.search(network, int(i), answers.X, answers.Y, unit, wrong)
-            if other is None:
-                continue
-            for _ in range(2):
-                # The states are right now, and what has made up for the weight is not.
-                other = open_weights.fill(
-                    other, answers.X, answers.Y, unit, noise=self.method.judging.right
-                )
-            network = answers.best([network, other])
         return network
 
     def _inserted(self, network: Network) -> Network | None:
@@ -542,10 +520,19 @@ class Climb(Search):
             why,
             layers=layers,
             notes=self._always_on(),
-            obstacles=obstacles,
+            obstacles=(*obstacles, *self._seen(why)),
             worst_error=worst,
             figures={"layers": list(layers)},
         )
+
+    def _seen(self, why: Why) -> tuple[str, ...]:
+        """What is to be said of hidden neurons above the first layer that were seen in vain."""
+        if why is Why.EXPLAINED or not self.layers.levels:
+            return ()
+        counts = enumerate((len(level.walks) for level in self.layers.levels), start=2)
+        seen = ", ".join(f"{n} in hidden layer {i}" for i, n in counts)
+        told = f"neurons seen by their surfaces: {seen}; what is above was not finished"
+        return (f"{told}: more queries or seconds go on there",) if why is Why.LIMIT else (told,)
 
     def _exact_layers(self, why: Why) -> tuple[Layer, ...]:
         """The first layer, if all signs agree; of deeper ones a rare neuron may be missing.

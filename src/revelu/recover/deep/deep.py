@@ -70,9 +70,6 @@ class Deep(Method):
         Halvings of the way between them.
     beside : float
         How much further to either side of what they leave a kink is looked for.
-    free, max_searched : float, int
-        Directions of rows that may be off by more than this share of the row are looked along one
-        by one, the first ``max_searched`` of them.
     blank : float
         Where no answer changes around more than this share of the inputs, it is no evidence that
         no hyperplane seems to go on.
@@ -113,8 +110,6 @@ class Deep(Method):
     n_near: int = 3
     n_halvings: int = 14
     beside: float = 3.0
-    free: float = 0.5
-    max_searched: int = 40
     blank: float = 0.1
     rough_tower: RoughTower = field(default_factory=RoughTower)
 

@@ -7,6 +7,7 @@ tests are the layer's, and tell the signs of the layer below.
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 
@@ -38,16 +39,18 @@ class Level:
         One a neuron.
     is_signed, is_sure : bool
         Whether the walks tell all signs below; and whether all of them agree.
-    is_exhausted : bool
-        Whether they have been looked for twice.
-    has_others : bool
-        Whether a walk has failed: some seeds are of deeper neurons, or of lower ones.
+    is_exhausted, has_others : bool
+        Whether they have been looked for twice; and whether a walk has failed: some seeds are of
+        deeper neurons, or of lower ones.
     unknown_below : ndarray of bool, shape (m, dim)
         Weights of the rows on top of the frame that are not known.
+    missing : ndarray, shape (r, dim), optional
+        What spans the weights of neurons that are missing there, where all signs are known.
     """
 
     frame: KnownLayers
     unknown_below: BoolArray
+    missing: FloatArray | None = None
     walks: list[Walk] = field(default_factory=list)
     is_signed: bool = True
     is_sure: bool = True
@@ -105,8 +108,8 @@ class LayerSearch:
     at_once: int = 4
     """Seeds that are walked from side by side, at most: some are of one neuron."""
     in_vain: int = 200
-    """Walks in a row that have found no new neuron, after which those that are left wait for the
-    next layer: deep networks have thousands of critical points of deeper neurons."""
+    """Walks in a row without a new neuron, after which seeds that are left wait for the next layer:
+    deep networks have thousands of critical points of deeper neurons."""
     close: float = 1e-6
     """A critical point is a known neuron's if it is this near its surface, relative to its size."""
     same: float = 1e-8
@@ -195,30 +198,59 @@ class Layers:
         """The network that reads inputs, of one that reads these coordinates."""
         return inner.after(self.basis)
 
-    def find_more(self) -> bool:
-        """Look again for neurons of the highest level, above which none was found; say if any."""
+    def find_more(self, missing: FloatArray | None = None) -> bool:
+        """Look again for neurons of the highest level, above which none was found; say if any.
+
+        Or for those alone whose weights lie in the span of ``missing (r, dim)``.
+        """
         if not self.levels or self.levels[-1].is_exhausted:
             return False
         top = self.levels.pop()
         n = len(top.walks)
-        self.find_rows(top, self.search.more_segments)
-        top.is_exhausted = True
+        top.is_exhausted = missing is None
+        if missing is not None:
+            self._find_along(top, missing)
+        else:
+            self.find_rows(top, self.search.more_segments)
         self.levels.append(top)
         return len(top.walks) > n
 
-    def found_below(self, level: Level) -> None:
-        """Go on with a level below whose neurons more were found."""
-        lower = self.levels[-1]
-        level.frame, level.unknown_below = lower.above, lower.rows.undetermined
-        self.rebase(level.walks, level.frame)
-        self.find_rows(level)
-        self.sign(level, surely=False)
+    def _find_along(self, level: Level, directions: FloatArray) -> None:
+        """Find neurons with weights in a span, between where those sum to least and to most."""
+        stack, how, rng = level.frame.stack, self.search.outputs, self.rng
+        for n in self.search.segments[1:3]:
+            X = np.clip(stack.draw(how.n_inputs, how.spreads, rng), -how.bound, how.bound)
+            sums = stack.outputs(X) @ (rng.standard_normal((n, len(directions))) @ directions).T
+            order = sums.argsort(axis=0)
+            low, high = (rng.permuted(part, axis=0)[0] for part in (order[:n], order[-n:]))
+            n_before, seeds, places = len(level.walks), self.seeds, self.places
+            self.narrow_to(self.basis)
+            self.look(level, X[low], X[high])
+            found = self.measured(len(self.places))
+            self.seeds = self.search.seeds.in_span(found, stack, directions)
+            log.info("%d of %d seeds are of missing neurons", len(self.seeds), len(found))
+            self.walk_from(level, set())
+            self.seeds, self.places = seeds + found, places
+            if len(level.walks) > n_before:
+                return
+
+    def find_below(self, level: Level) -> None:
+        """Find neurons below, for want of which a level's rows have left linear parts."""
+        n_missing = np.inf
+        while not level.is_sure and (level.missing is None or len(level.missing) < n_missing):
+            if not self.find_more(level.missing):
+                return
+            n_missing = 0 if level.missing is None else len(level.missing)
+            lower = self.levels[-1]
+            level.frame, level.unknown_below = lower.above, lower.rows.undetermined
+            self.rebase(level.walks, level.frame)
+            self.find_rows(level, self.search.segments[:2])
+            self.sign(level, surely=False)
 
     def find_rows(self, level: Level, segments: tuple[int, ...] | None = None) -> None:
         """Find the neurons whose surfaces turn at the frame's walls and nowhere else."""
         tried: set[Seed] = set()
-        n_layer = len(self.levels) + 2
-        quiet, d = 0, len(self.basis)
+        n_layer, quiet, d = len(self.levels) + 2, 0, len(self.basis)
         for n in segments or self.search.segments:
             if n:
                 ends = self.search.spread * self.rng.standard_normal((2, n, d))
@@ -332,12 +364,9 @@ class Layers:
                 return
             tried.update(chosen)
             # Pieces are looked at first where seeds have been seen that are of no such neuron.
-            how = tuning if level.has_others else replace(tuning, n_flat_tests=0)
-            walks = [
-                Walk(level.frame, seed, self.noise.unit, self.sigma, self.rng, how)
-                for seed in chosen
-            ]
-            self._run(walks)
+            how, rows = replace(tuning, is_looked_at=level.has_others), level.rows
+            given = self.noise.unit, self.sigma, self.rng, how, partial(rows.sums, level.frame)
+            self._run(walks := [Walk(level.frame, seed, *given) for seed in chosen])
             level.has_others |= any(not walk.is_accepted for walk in walks)
             before = len(level.walks)
             for walk in sorted(walks, key=lambda walk: walk.estimate.n_undetermined):
@@ -376,8 +405,7 @@ class Layers:
         more: list[Seed] = []
         while len(more) < n and len(self.places):
             order = self.rng.permutation(len(self.places))
-            chosen, rest = np.split(order, [n - len(more)])
-            places, self.places = self.places.take(chosen), self.places.take(rest)
+            places, self.places = map(self.places.take, np.split(order, [n - len(more)]))
             more += self.search.seeds.measure(self.ask, self.noise, places, self.rng)
         self.seeds += more
         return more
@@ -470,6 +498,7 @@ class Layers:
             s, known, directions = level.rows.signs_of_low_rank(frame)
             log.info("signs: %d of %d, rank %d is left", known.sum(), len(s), len(directions))
             level.is_signed = bool(known.all())
+            level.missing = directions if level.is_signed and len(directions) else None
             is_more = len(directions) > self.search.max_always_on
             is_told = known.any() or not self.is_passed_on
             if not level.is_signed and (is_more or not is_told):
@@ -517,8 +546,7 @@ class Layers:
 
     def keep(self, kept: BoolArray) -> None:
         """Forget rows of the highest level that were none of its layer's."""
-        if self.levels:
-            top = self.levels[-1]
+        for top in self.levels[-1:]:
             top.walks = [walk for walk, is_one in zip(top.walks, kept, strict=False) if is_one]
 
     def outputs(self, level: Level) -> tuple[Network, OpenWeights] | None:

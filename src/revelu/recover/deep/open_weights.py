@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.linalg
-import scipy.optimize
 
 from revelu.network import Network
 from revelu.numerics.records import Records
@@ -170,80 +169,6 @@ class OpenWeights(Records):
         x[mine] = robust_solution(F[told], (true - z)[told], noise)
         return self._changed(network, x)
 
-    def search(
-        self,
-        network: Network,
-        i: int,
-        X: FloatArray,
-        Y: FloatArray,
-        unit: FloatArray,
-        wrong: BoolArray,
-        *,
-        n_points: int = 1500,
-        n_tries: int = 200,
-        explains: float = 0.5,
-    ) -> Network | None:
-        """Look along one direction for where the network is right.
-
-        An affine map of the layer's inputs, which neurons that are always on pass on, makes up for
-        a weight that is wrong wherever its neuron is on.  What is left shows only where the
-        neuron's state is wrong, and no small step mends that: all steps are tried, with whatever
-        outputs and affine map fit best beside each.  The residual of that fit is smooth between
-        steps at which the neuron changes its state at a point.
-
-        Parameters
-        ----------
-        wrong : ndarray of bool, shape (n,)
-            Where the network is wrong.
-        n_points : int
-            Points that are looked at, a third of them wrong ones at most.
-        n_tries : int
-        explains : float
-            The share of the squared residual that the best step has to take away.
-
-        Returns
-        -------
-        Network or None
-            Moved along the direction, with the rest as it was; None where no step helps.
-        """
-        row, activations = self.rows[i], network.activations(X)[-2]
-        parts = activations @ self.directions[i, :-1] + self.directions[i, -1]
-        shown = parts != 0.0
-        some = [wrong & shown, ~wrong & shown, ~shown]
-        points = np.concatenate([_evenly(np.flatnonzero(a), n_points // 3) for a in some])
-        if not (wrong & shown).any():
-            return None
-        h, u = activations[points], parts[points]
-        z = h @ network.weights[-2].T + network.biases[-2]
-        others = np.maximum(np.delete(z, row, axis=1), 0.0)
-        Q = _basis(np.column_stack([others, h, np.ones(len(h))]))
-        left = Y[points] / unit
-        left -= Q @ (Q.T @ left)
-        total = float((left**2).sum())
-
-        def rest(x: FloatArray) -> FloatArray:
-            # Of the neuron's own outputs, too, the best are taken.
-            a = np.maximum(z[:, row, None] + u[:, None] * x, 0.0)
-            a -= Q @ (Q.T @ a)
-            sizes = np.linalg.norm(a, axis=0)
-            a /= np.where(sizes > 0.0, sizes, 1.0)
-            return np.asarray(total - ((a.T @ left) ** 2).sum(axis=1))
-
-        own = u != 0.0
-        ends = np.unique(np.quantile(-z[own, row] / u[own], np.linspace(0.0, 1.0, n_tries + 1)))
-        if len(ends) < 2:
-            return None
-        best = int(rest((ends[1:] + ends[:-1]) / 2.0).argmin())
-        bounds = ends[max(best - 1, 0)], ends[min(best + 2, len(ends) - 1)]
-        found = scipy.optimize.minimize_scalar(
-            lambda x: float(rest(np.array([x]))[0]), bounds=bounds, method="bounded"
-        )
-        if found.fun > (1.0 - explains) * rest(np.zeros(1))[0]:
-            return None
-        x = np.zeros(len(self))
-        x[i] = found.x
-        return self._changed(network, x)
-
     def _changed(self, network: Network, x: FloatArray) -> Network:
         """The network with its last hidden layer moved along the directions."""
         dW, db = self.moves(x, len(network.biases[-2]))
@@ -267,20 +192,6 @@ class OpenWeights(Records):
         evenly = np.linspace(0, n - 1, min(n, 4 * n_each * p)).astype(np.intp)
         some = np.unique(np.concatenate([best, worst, evenly]))
         return np.asarray(some[np.abs(parts[some]).max(axis=1) > 0])
-
-
-def _evenly(rows: IntArray, most: int) -> IntArray:
-    """So many of the rows at most."""
-    if len(rows) <= most:
-        return rows
-    return np.asarray(rows[np.linspace(0, len(rows) - 1, most).astype(np.intp)])
-
-
-def _basis(F: FloatArray, *, rtol: float = 1e-9) -> FloatArray:
-    """Orthonormal columns of what the columns of ``F`` span, but for what is so much fainter."""
-    sizes = np.linalg.norm(F, axis=0)
-    U, s, _ = np.linalg.svd(F / np.where(sizes > 0.0, sizes, 1.0), full_matrices=False)
-    return np.asarray(U[:, s > rtol * s[0]])
 
 
 def robust_solution(F: FloatArray, y: FloatArray, noise: float, *, n_steps: int = 6) -> FloatArray:

@@ -13,6 +13,7 @@ from revelu.oracle import NoiseFloor
 from revelu.probe.gradient import CheckedGradients
 from revelu.probe.line import Ask
 from revelu.recover.deep.segments import CriticalPoints, SegmentScan
+from revelu.recover.deep.stack import Stack
 from revelu.types import FloatArray
 
 
@@ -119,3 +120,18 @@ class SeedSearch:
             column = U[:, 0] * sizes[0] * unit * side
             seeds.append(Seed(x, Vt[0] * side, column, float(error / sizes[0])))
         return seeds
+
+    def in_span(self, seeds: list[Seed], stack: Stack, directions: FloatArray) -> list[Seed]:
+        """Those of neurons with weights in the span of ``directions (r, dim)``, above a stack.
+
+        Where no more than ``r`` of its neurons are on, all normals may lie there, and none counts.
+        """
+        found = []
+        for seed in seeds:
+            J = stack.maps(seed.x[None])[0][0]
+            G = (directions @ J).T
+            off = seed.normal - G @ np.linalg.lstsq(G, seed.normal, rcond=None)[0]
+            is_told = np.linalg.matrix_rank(J) > len(directions)
+            if is_told and np.linalg.norm(off) <= self.single + SIGMAS * seed.error:
+                found.append(seed)
+        return found

@@ -6,7 +6,7 @@ sought again, and where it is says what the entry is.  That it is this neuron's 
 the change of slope across it, which only layers above can alter.
 """
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -76,8 +76,8 @@ class WalkTuning:
     seed, where a deeper neuron's has often turned:"""
     far: float = 0.9
     """at this share of the way to the next wall;"""
-    n_flat_tests: int = 2
-    """and how often: most are told by the first."""
+    is_looked_at: bool = True
+    """if at all, and then at as many beyond walls at which it is known how it turns."""
     n_early: int = 6
     n_fresh: int = 12
     """Predicted points at which a row is tested when its first entries are known, and at last;"""
@@ -116,6 +116,9 @@ class Walk:
         Standard error of an answer in those units, at N(0, I).
     rng : numpy.random.Generator
     tuning : WalkTuning
+    sums_beside : callable, optional
+        Sums of the known neurons of its layer at inputs, (n, d) -> (n, k): a deeper neuron's
+        surface turns where they change their state, and this one's does not.
     estimate : Estimate
         Of the neuron's unknowns.
     points : ActivationRegions
@@ -137,6 +140,7 @@ class Walk:
     sigma: float
     rng: np.random.Generator
     tuning: WalkTuning = field(default_factory=WalkTuning)
+    sums_beside: Callable[[FloatArray], FloatArray] | None = None
     estimate: Estimate = field(init=False)
     points: ActivationRegions = field(init=False)
     signs: FloatArray = field(init=False)
@@ -202,9 +206,10 @@ class Walk:
         estimate, t = self.estimate, self.tuning
         todo = refined = estimate.n_undetermined
         in_vain, is_tested = 0, False
-        for _ in range(t.n_flat_tests * (len(self.points) == 1)):
+        if t.is_looked_at and len(self.points) == 1:
             yield from self._test_piece()
-            if not self.is_accepted:
+            n_told = (yield from self._test(t.n_flat, is_early=True)) if self.is_accepted else 1
+            if n_told and not self.is_accepted:
                 return
         while estimate.n_undetermined and in_vain < t.patience:
             before = estimate.n_undetermined
@@ -405,8 +410,17 @@ class Walk:
             return None
         radius = np.maximum(np.linalg.norm(stops.at.X, axis=1), 1.0)
         stops = stops.take(stops.doubt <= (100.0 if uncertain else 1.0) * t.sure * radius)
-        order = np.argsort(-stops.doubt) if uncertain else self.rng.permutation(len(stops))
-        return stops.at.take(order[:n])
+        if not uncertain:
+            stops = stops.take(self.rng.permutation(len(stops)))
+        scores = stops.doubt if uncertain else self._n_changed(stops.at.X)
+        return stops.at.take(np.argsort(-scores, kind="stable")[:n])
+
+    def _n_changed(self, X: FloatArray) -> FloatArray:
+        """How many known neurons of its layer are in other states than at the seed, shape (n,)."""
+        if self.sums_beside is None:
+            return np.zeros(len(X))
+        on = self.sums_beside(np.vstack([self.seed.x, X])) > 0.0
+        return np.asarray((on[1:] != on[0]).sum(axis=1, dtype=np.float64))
 
     def _test_piece(self) -> Questions:
         """Whether the surface is flat up to the walls of the piece around the seed."""
@@ -415,11 +429,12 @@ class Walk:
         E = surface.along(at, E)
         room = np.minimum(self.frame.next_wall(at, E)[0], to_face(at.X, E, t.rays.bound))
         room = np.minimum(room, np.sqrt(at.X.shape[1]))
-        # Of every few rays the longest.
+        X = at.X + t.far * room[:, None] * E
+        # Of every few rays the one that ends where most others have changed, or the longest.
+        order = np.lexsort([-room, -self._n_changed(X)]).argsort()
         some = np.array_split(np.arange(len(at)), t.n_flat)
-        rows = np.array([part[room[part].argmax()] for part in some])
-        piece = at.take(rows)
-        piece = piece.moved(piece.X + t.far * room[rows, None] * E[rows])
+        rows = np.array([part[order[part].argmin()] for part in some])
+        piece = at.take(rows).moved(X[rows])
         found, blank = yield from self._seek(piece, np.zeros(piece.X.shape), t.wide)
         self.is_accepted = bool(found.sum() >= t.found_early * (~blank).sum())
 
@@ -432,8 +447,8 @@ class Walk:
             yield from self._seek(at, np.zeros(at.X.shape), t.wide)
         self.estimate.solve()
 
-    def _test(self, n: int, *, is_early: bool = False) -> Questions:
-        """Whether the surface is where the row says, at fresh points.
+    def _test(self, n: int, *, is_early: bool = False) -> Generator[FloatArray, FloatArray, int]:
+        """Whether the surface is where the row says, at fresh points; return how many told.
 
         Where layers above are off, all of a layer, no surface below is seen: other points are
         asked instead.
@@ -452,3 +467,4 @@ class Walk:
         few = n_open <= t.most_open * self.frame.size
         wanted = t.found_early if is_early else t.found_if_open if n_open else t.found
         self.is_accepted = self.share_found >= wanted and (few or is_early)
+        return n_told
