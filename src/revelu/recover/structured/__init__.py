@@ -14,9 +14,9 @@ seldom on (``starts``).  Where a target does not say that its inputs are an imag
 There is no paper: weight sharing is found, not told, and tested by prediction.
 """
 
+from revelu.network.images import Image
 from revelu.recover.structured.convolution import SharedWeights
 from revelu.recover.structured.grid import ImageGrid
-from revelu.recover.structured.images import Image
 from revelu.recover.structured.noise import PixelNoise
 
 __all__ = ["Image", "ImageGrid", "PixelNoise", "SharedWeights"]
