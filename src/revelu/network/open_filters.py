@@ -79,20 +79,56 @@ class OpenFilters:
         H = np.maximum(top.conv(shown), 0.0)
         return H if top.pool is None else top.pool(H)
 
-    def turned(self, kernels: FloatArray, A: FloatArray) -> BoolArray:
-        """Which filters the outputs read the wrong way round: all uses of a filter decide it.
+    def explaining(
+        self, X: FloatArray, Y: FloatArray, most: tuple[int, int], alike: float
+    ) -> "OpenFilters | None":
+        """Return the layout of the fewest numbers that explains images whose first row varies.
+
+        Parameters
+        ----------
+        most : (int, int)
+            Steps of a filter, and rows of a window, as of :meth:`layouts`.
+        alike : float
+            What it leaves of the answers ``Y (n, k)``, in units of the least that any does.
+        """
+        tried: list[tuple[float, OpenFilters]] = []
+        for one in self.layouts(*most):
+            P = one.features(X)
+            P = np.column_stack([P[:, np.ptp(P, axis=0) > 0.0], np.ones(len(X))])
+            A, _, rank, _ = np.linalg.lstsq(P, Y, rcond=None)
+            if P.shape[1] < len(X):
+                left = float(np.sqrt(((Y - P @ A) ** 2).sum() / (len(X) - rank)))
+                tried.append((left, one))
+        # No fit leaves less than rounding.
+        rounding = float(np.finfo(np.float64).eps * np.linalg.norm(Y))
+        least = max(min((left for left, _ in tried), default=0.0), rounding)
+        explained = [one for left, one in tried if left <= alike * least]
+        return min(explained, key=lambda one: one.n_features, default=None)
+
+    def signs(
+        self, kernels: FloatArray, A: FloatArray, shares: FloatArray
+    ) -> tuple[BoolArray, BoolArray]:
+        """Which filters there are, those beside them included, and which of them are to be turned.
+
+        All uses of a filter decide it.
 
         Parameters
         ----------
         kernels : ndarray, shape (filters, channels, rows, columns)
-            As they were fitted.
+            As they were fitted, those beside them included.
         A : ndarray, shape (features, k)
-            What the outputs read of the filters, and of those beside them.
+            What the outputs read of them.
+        shares : ndarray, shape (filters,)
+            How much each adds to the answers.
         """
-        F = len(kernels)
-        B = A.reshape(len(self.conv.biases), -1)
-        M = np.einsum("fe,fw->ewf", kernels.reshape(F, -1), B[:F]).reshape(-1, F)
-        return np.asarray(np.linalg.lstsq(M, -B[F:].ravel(), rcond=None)[0] > 0.5)
+        F = len(self.kernels)
+        if self.are_both:
+            is_first = shares[:F] >= shares[F:]
+            return np.concatenate([is_first, ~is_first]), np.zeros(F, dtype=bool)
+        B = A.reshape(len(kernels), -1)
+        M = np.einsum("fe,fw->ewf", kernels[:F].reshape(F, -1), B[:F]).reshape(-1, F)
+        turned = np.linalg.lstsq(M, -B[F:].ravel(), rcond=None)[0] > 0.5
+        return np.arange(len(kernels)) < F, turned
 
     def layouts(self, most_stride: int, most_window: int) -> Iterator["OpenFilters"]:
         """The filters with strides and windows, one by one.

@@ -88,8 +88,8 @@ def second_differences(Y: FloatArray, rounding: FloatArray) -> tuple[FloatArray,
     """
     D = Y[:, :-2] - 2.0 * Y[:, 1:-1] + Y[:, 2:]
     # Most are rounding: their median tells its size.
-    typical = np.median(np.abs(D), axis=1) / ndtri(0.75)
-    return D, np.maximum(typical, rounding * np.sqrt(6.0))
+    typical = np.median(np.abs(D), axis=1) / ndtri(3 / 4)
+    return D, np.maximum(typical, rounding * np.sqrt(6))
 
 
 def without_kink(

@@ -31,29 +31,19 @@ class CornerLines:
     Attributes
     ----------
     n_lines, n_points : int
-        Lines of a round, and evenly spaced points on each.
+        Lines of a round, and evenly spaced points on each: the finer, the fewer kinks share a
+        spacing.
     most_rounds : (int, int)
-        At the first corner and at others, where other entries of a filter bend the function,
-    patience : int
-        or in a row that show no other filter.
-    n_pairs : int
-        Images at which pixels are looked at that may act together.
+        At the first corner, and at others, where other entries of a filter bend the function; as
+        few as there in a row that show no filter are enough.
     local : float
         Share of the image's rows or columns that a filter sees at most.
-    same : float
-        Entries by which a row of norm 1 differs from another filter's.
-    reach : float
-        Values of pixels, where there is no box.
     """
 
+    local: float
     n_lines: int = 24
     n_points: int = 49
     most_rounds: tuple[int, int] = (5, 2)
-    patience: int = 2
-    n_pairs: int = 8
-    local: float = 0.75
-    same: float = 0.01
-    reach: float = 4.0
 
 
 @dataclass
@@ -64,7 +54,7 @@ class CornerRows:
     ----------
     how : CornerLines
     oracle : Oracle
-        Whose box it stays in, if it has one.
+        Asked in its box, or in [-1, 1].
     """
 
     how: CornerLines
@@ -74,7 +64,7 @@ class CornerRows:
     rng: np.random.Generator
 
     def __post_init__(self) -> None:
-        self.lo, self.hi = self.oracle.box or (-self.how.reach, self.how.reach)
+        self.lo, self.hi = self.oracle.box or (-1.0, 1.0)
 
     def window(self) -> tuple[int, int] | None:
         """Rows and columns that act together with the first pixel; None where most of them do."""
@@ -94,7 +84,7 @@ class CornerRows:
 
     def _acts(self, pixels: IntArray) -> bool:
         """Whether some pixels change what the first one does."""
-        n, d = self.how.n_pairs, self.image.size
+        n, d = self.how.n_lines // 3, self.image.size
         X = np.repeat(self.drawn(n, d)[None], 4, axis=0)
         X[1::2, :, 0], X[::2, :, 0] = self.lo, self.hi
         X[2:][:, :, pixels] = self.drawn(n, len(pixels))
@@ -127,13 +117,13 @@ class CornerRows:
             pixels = self.image.pixels(box[0], box[1]).reshape(shape)[turned].ravel()
             for row in self._at_corner(pixels, is_first=not found):
                 w = np.append(row[:-1].reshape(shape)[turned].ravel(), row[-1])
-                if not found or _apart(np.array(found), w).min() > self.how.same:
+                if not found or _apart(np.array(found), w).min() > 1.0 / self.how.n_points:
                     found.append(w)
         return np.array(found).reshape(-1, int(np.prod(shape)) + 1)
 
     def _last(self, axis: int) -> int:
         """The last row or column that the outputs see: windows may leave some out."""
-        n, d = self.how.n_pairs, self.image.size
+        n, d = self.how.n_lines // 3, self.image.size
         nearest, farthest = 0, self.image.shape[1 + axis] - 1
         while nearest < farthest:
             middle = (nearest + farthest) // 2
@@ -152,7 +142,8 @@ class CornerRows:
     def _at_corner(self, pixels: IntArray, *, is_first: bool) -> list[FloatArray]:
         """Rows that lines along the first of some pixels show."""
         drawn = self.drawn(self.how.n_lines, len(pixels) - 1)
-        asked, found, n_idle = np.empty((0, len(pixels) - 1)), [], 0
+        asked, n_idle = np.empty((0, len(pixels) - 1)), 0
+        found: list[FloatArray] = []
         shown: list[tuple[FloatArray, FloatArray]] = []
         for _ in range(self.how.most_rounds[not is_first]):
             shown.append(self._look(pixels, drawn))
@@ -162,7 +153,7 @@ class CornerRows:
             found, others = self._rows(D, errors, asked)
             log.debug("rows at a corner: %d, %d kinks of others", len(found), len(others))
             n_idle = n_idle + 1 if len(found) == n_before else 0
-            if found and (not len(others) or n_idle == self.how.patience):
+            if found and (not len(others) or n_idle == self.how.most_rounds[1]):
                 break
             drawn = self.drawn(self.how.n_lines, len(pixels) - 1)
             if len(others):
@@ -217,7 +208,7 @@ class CornerRows:
                 those = members[agrees]
                 weights = 1.0 / kinks.error[those] ** 2
                 jump = (kinks.jump[those] * weights).sum(axis=0) / weights.sum(axis=0)
-                D = without_kink(D, errors, all_ @ x, jump)
+                D = without_kink(D, errors, np.asarray(all_ @ x), np.asarray(jump))
                 # From spacings to values of the pixel.
                 w = np.concatenate([[1.0], -step * x])
                 w[-1] -= self.lo
@@ -228,12 +219,12 @@ class CornerRows:
     @property
     def dark(self) -> float:
         """A value of pixels at which answers are small."""
-        return self.lo if self.oracle.box else 0.0
+        return self.lo
 
     @property
     def on(self) -> float:
         """A bias with which a pixel is always on."""
-        return float(max(abs(self.lo), abs(self.hi))) * (1.0 if self.oracle.box else 2.0)
+        return max(abs(self.lo), abs(self.hi))
 
     def drawn(self, n: int, m: int) -> FloatArray:
         """Values of pixels, half of them uniform, and half with a share at an end, (n, m)."""
@@ -263,5 +254,5 @@ def _consensus(
     if np.linalg.matrix_rank(P[agrees]) < P.shape[1]:
         return None, agrees
     some = weights[agrees]
-    x = np.linalg.lstsq(P[agrees] * some[:, None], t[agrees] * some, rcond=None)[0]
-    return x, np.abs(P @ x - t) <= SIGMAS * error
+    better = np.linalg.lstsq(P[agrees] * some[:, None], t[agrees] * some, rcond=None)[0]
+    return np.asarray(better), np.abs(P @ better - t) <= SIGMAS * error

@@ -40,12 +40,7 @@ from revelu.recover.structured.pixel_rows import PixelRows
 from revelu.recover.structured.places import Places
 from revelu.recover.structured.seen import Corner, Layers, Row, Seen
 from revelu.recover.structured.sharing import Filter, find_filters, in_one_frame
-from revelu.recover.structured.signs import (
-    MissingBiases,
-    sign_by_ties,
-    signs_of,
-    window_steps,
-)
+from revelu.recover.structured.signs import MissingBiases, sign_by_ties, signs_of, window_steps
 from revelu.recover.structured.upper_units import UpperUnits, layouts
 from revelu.types import FloatArray
 

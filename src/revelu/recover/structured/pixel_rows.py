@@ -128,12 +128,7 @@ class PixelRows:
         return self._rows(brackets, image, pixels, kinks) if len(kinks) else []
 
     def measure_small(
-        self,
-        oracle: Oracle,
-        noise: NoiseFloor,
-        image: Image,
-        seen: Seen,
-        is_known: BoolArray,
+        self, oracle: Oracle, noise: NoiseFloor, image: Image, seen: Seen, is_known: BoolArray
     ) -> tuple[list[Row], int]:
         """Measure the neurons that see fewer pixels than the others do.
 
