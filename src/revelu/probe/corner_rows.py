@@ -30,7 +30,7 @@ class CornerLines:
 
     Attributes
     ----------
-    n_lines, n_points : int
+    asked : (int, int)
         Lines of a round, and evenly spaced points on each: the finer, the fewer kinks share a
         spacing.
     most_rounds : (int, int)
@@ -41,8 +41,7 @@ class CornerLines:
     """
 
     local: float
-    n_lines: int = 24
-    n_points: int = 49
+    asked: tuple[int, int] = (24, 49)
     most_rounds: tuple[int, int] = (5, 2)
 
 
@@ -84,7 +83,7 @@ class CornerRows:
 
     def _acts(self, pixels: IntArray) -> bool:
         """Whether some pixels change what the first one does."""
-        n, d = self.how.n_lines // 3, self.image.size
+        n, d = self.how.asked[0] // 3, self.image.size
         X = np.repeat(self.drawn(n, d)[None], 4, axis=0)
         X[1::2, :, 0], X[::2, :, 0] = self.lo, self.hi
         X[2:][:, :, pixels] = self.drawn(n, len(pixels))
@@ -117,13 +116,13 @@ class CornerRows:
             pixels = self.image.pixels(box[0], box[1]).reshape(shape)[turned].ravel()
             for row in self._at_corner(pixels, is_first=not found):
                 w = np.append(row[:-1].reshape(shape)[turned].ravel(), row[-1])
-                if not found or _apart(np.array(found), w).min() > 1.0 / self.how.n_points:
+                if not found or _apart(np.array(found), w).min() > 1.0 / self.how.asked[1]:
                     found.append(w)
         return np.array(found).reshape(-1, int(np.prod(shape)) + 1)
 
     def _last(self, axis: int) -> int:
         """The last row or column that the outputs see: windows may leave some out."""
-        n, d = self.how.n_lines // 3, self.image.size
+        n, d = self.how.asked[0] // 3, self.image.size
         nearest, farthest = 0, self.image.shape[1 + axis] - 1
         while nearest < farthest:
             middle = (nearest + farthest) // 2
@@ -141,7 +140,7 @@ class CornerRows:
 
     def _at_corner(self, pixels: IntArray, *, is_first: bool) -> list[FloatArray]:
         """Rows that lines along the first of some pixels show."""
-        drawn = self.drawn(self.how.n_lines, len(pixels) - 1)
+        drawn = self.drawn(self.how.asked[0], len(pixels) - 1)
         asked, n_idle = np.empty((0, len(pixels) - 1)), 0
         found: list[FloatArray] = []
         shown: list[tuple[FloatArray, FloatArray]] = []
@@ -155,7 +154,7 @@ class CornerRows:
             n_idle = n_idle + 1 if len(found) == n_before else 0
             if found and (not len(others) or n_idle == self.how.most_rounds[1]):
                 break
-            drawn = self.drawn(self.how.n_lines, len(pixels) - 1)
+            drawn = self.drawn(self.how.asked[0], len(pixels) - 1)
             if len(others):
                 # Lines that have shown others, with another value of a pixel each.
                 near = asked[self.rng.choice(others, len(drawn) // 2)]
@@ -169,7 +168,7 @@ class CornerRows:
 
     def _look(self, pixels: IntArray, drawn: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Second differences along the first of some pixels, others given, and their errors."""
-        n, m = len(drawn), self.how.n_points
+        n, m = len(drawn), self.how.asked[1]
         X = np.empty((n, m, self.image.size))
         # What lies beyond is even: where it is dark, answers are small, and so are their errors.
         X[:] = np.where(self.rng.random(n) < 0.5, self.dark, self.drawn(n, 1)[:, 0])[:, None, None]
@@ -186,7 +185,7 @@ class CornerRows:
 
         What is known is taken away, and shows what it hid.
         """
-        step = (self.hi - self.lo) / (self.how.n_points - 1)
+        step = (self.hi - self.lo) / (self.how.asked[1] - 1)
         all_ = np.column_stack([asked, np.ones(len(asked))])
         slack, fewest = np.sqrt(D.shape[2]) + SIGMAS, all_.shape[1] + 1
         rows: list[FloatArray] = []

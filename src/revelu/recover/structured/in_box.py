@@ -53,18 +53,15 @@ class StructureInBox(Search):
         corners = CornerRows(CornerLines(PixelRows.local), self.oracle, self.noise, image, self.rng)
         self.tell("looking for filters")
         window = corners.window()
-        if window is None:
-            return "neurons see most of the image"
-        rows = corners.rows(window)
-        if not len(rows):
-            return "no corner of the image shows filters"
+        rows = np.empty((0, 0)) if window is None else corners.rows(window)
+        if window is None or not len(rows):
+            return "neurons see most of the image" if window is None else "no corner shows filters"
         kernels = rows[:, :-1].reshape(-1, image.shape[0], *window)
-        filters = OpenFilters(kernels, rows[:, -1], image.shape, corners.on)
-        laid_out = self._laid_out(filters, corners)
-        if laid_out is None or laid_out.n_features > self.most[2]:
+        laid = self._laid_out(OpenFilters(kernels, rows[:, -1], image.shape, corners.on), corners)
+        if laid is None or laid.n_features > self.most[2]:
             return "windows of filters are not understood"
         self.tell("fitting filters and the dense layer")
-        network, left = self._fitted(laid_out, corners)
+        network, left = self._fitted(laid, corners)
         error = float(np.linalg.norm(self.noise.errors) / np.linalg.norm(self.noise.scale))
         if left > self.alike[1] * error:
             return f"filters leave {left:.1g} of the answers unexplained"
@@ -74,9 +71,8 @@ class StructureInBox(Search):
         """Stride and windows by images of which the first row varies."""
         n = int(filters.conv.places[1] * len(filters.conv.biases))
         n += max(self.spare[1], n // 4)
-        image = corners.image
-        first = image.pixels((0, 1), (0, image.shape[2]))
-        X = np.full((n, image.size), corners.dark)
+        first = corners.image.pixels((0, 1), (0, corners.image.shape[2]))
+        X = np.full((n, self.oracle.dim_in), corners.dark)
         X[:, first] = corners.drawn(n, len(first))
         X = corners.rounded(X)
         return filters.explaining(X, self.oracle(X), self.most[:2], self.alike[0])
