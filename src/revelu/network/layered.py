@@ -200,8 +200,17 @@ class LayeredNetwork(Network):
         return np.vstack([W, ties]), np.concatenate([b, np.zeros(len(ties))])
 
     def after(self, M: FloatArray, t: FloatArray | float = 0.0) -> Network:
-        """Return the network that reads ``M x + t``, with its layers where no image is read."""
+        """Return the network that reads ``M x + t``.
+
+        With its layers where no image is read, or all pixels of one without pads move alike.
+        """
         first = self._layers[0]
+        if isinstance(first, Convolution) and not any(first.pads) and not np.ptp(t):
+            scale = float(M[0, 0])
+            if np.array_equal(M, scale * np.eye(len(M))):
+                moved = first.biases + float(np.mean(t)) * first.kernels.sum(axis=(1, 2, 3))
+                conv = first.with_filters(scale * first.kernels, moved)
+                return LayeredNetwork([conv, *self._layers[1:]])
         if not isinstance(first, Dense) or self.is_of_images:
             return self.to_dense().after(M, t)
         t = np.broadcast_to(t, self.dim_in)

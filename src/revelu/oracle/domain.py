@@ -352,6 +352,12 @@ class Domain:
         return self.center[varying], self.matrix[:, varying]
 
     @property
+    def moves_alike(self) -> bool:
+        """Whether every input is one coordinate, moved as all others are."""
+        is_each = self.spread.ndim < 2
+        return is_each and not (np.ptp(self.center) or np.ptp(self.spread))
+
+    @property
     def is_held(self) -> BoolArray:
         """Columns that do not vary, shape (d,)."""
         return np.asarray((self.matrix == 0).all(axis=0))

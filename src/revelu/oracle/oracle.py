@@ -284,6 +284,12 @@ class Oracle:
         """Channels, height and width of a query; None where it is no image, or coordinates."""
         return self._image if self.domain is None and self.box is None else None
 
+    @property
+    def pixels(self) -> tuple[int, int, int] | None:
+        """As :attr:`image`, where coordinates move all pixels alike, too."""
+        is_image = self.domain is None or self.domain.moves_alike
+        return self._image if is_image else None
+
     def take_for_images(self, shape: tuple[int, int, int]) -> None:
         """Take inputs for images of a number of channels, rows and columns.
 

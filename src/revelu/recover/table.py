@@ -92,7 +92,8 @@ def select_methods(noise: NoiseFloor, oracle: Oracle, method: str = "auto") -> t
     if method != "auto":
         return (named_method(method, box=oracle.box is not None),)
     law = Law.of(noise)
-    known = tuple(m for m in METHODS if oracle.image is not None or not m.of_images)
+    image = oracle.image if oracle.box is None else oracle.pixels
+    known = tuple(m for m in METHODS if image is not None or not m.of_images)
     if oracle.box is not None:
         able = tuple(m for m in known if m.box)
         return tuple(m for m in able if law in m.answers) or able

@@ -10,12 +10,12 @@ import revelu
 from revelu import Status
 from revelu.errors import FormatError, InputError
 from revelu.network import LayeredNetwork, Network
+from revelu.network.images import Image
 from revelu.network.layers import Convolution, Dense, Pooling, Prelu, Relu
 from revelu.oracle import Oracle, measure_noise
 from revelu.recover.structured.below import KnownFilters
 from revelu.recover.structured.geometry import Geometry
 from revelu.recover.structured.grid import ImageGrid
-from revelu.recover.structured.images import Image
 from revelu.recover.structured.joint_fit import JointFit
 from revelu.recover.structured.seen import Row
 from revelu.recover.structured.sharing import untied

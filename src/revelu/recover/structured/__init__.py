@@ -11,12 +11,12 @@ above, ``pixel_lines`` are many such lines, ``lowest_filters`` the filters that 
 ``below`` the layers that are known then, and ``upper_units`` the neurons above, by their critical
 points and what the gradients do there (``crossings``), on lines that start where features are
 seldom on (``starts``).  Where a target does not say that its inputs are an image, ``grid`` sees it.
-There is no paper: weight sharing is found, not told, and tested by prediction.
+Inside a box there is ``in_box``.  There is no paper: sharing is found and tested by prediction.
 """
 
+from revelu.network.images import Image
 from revelu.recover.structured.convolution import SharedWeights
 from revelu.recover.structured.grid import ImageGrid
-from revelu.recover.structured.images import Image
 from revelu.recover.structured.noise import PixelNoise
 
 __all__ = ["Image", "ImageGrid", "PixelNoise", "SharedWeights"]

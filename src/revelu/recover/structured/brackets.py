@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from revelu.network.images import Image
 from revelu.numerics.confidence import SIGMAS
 from revelu.oracle import NoiseFloor, Oracle
-from revelu.recover.structured.images import Image
 from revelu.recover.structured.seen import Seen
 from revelu.types import BoolArray, FloatArray, IntArray
 

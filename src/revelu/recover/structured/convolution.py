@@ -23,29 +23,24 @@ import numpy as np
 
 from revelu.errors import LimitReachedError, SaturatedError
 from revelu.network import LayeredNetwork
+from revelu.network.images import Image
 from revelu.network.layers import Convolution, Pooling
 from revelu.numerics.interruption import interruptible
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.recover.method import Candidate, Disagreement, Law, Method, Search, Why
 from revelu.recover.structured.below import KnownFilters
-from revelu.recover.structured.corner import Corner, Layers
 from revelu.recover.structured.density import Density
 from revelu.recover.structured.geometry import Geometry
-from revelu.recover.structured.images import Image
+from revelu.recover.structured.in_box import StructureInBox
 from revelu.recover.structured.joint_fit import JointFit
 from revelu.recover.structured.leaky_filters import LeakyFilters
 from revelu.recover.structured.lowest_filters import LowestFilters
 from revelu.recover.structured.pixel_lines import PixelLines
 from revelu.recover.structured.pixel_rows import PixelRows
 from revelu.recover.structured.places import Places
-from revelu.recover.structured.seen import Row, Seen
+from revelu.recover.structured.seen import Corner, Layers, Row, Seen
 from revelu.recover.structured.sharing import Filter, find_filters, in_one_frame
-from revelu.recover.structured.signs import (
-    MissingBiases,
-    sign_by_ties,
-    signs_of,
-    window_steps,
-)
+from revelu.recover.structured.signs import MissingBiases, sign_by_ties, signs_of, window_steps
 from revelu.recover.structured.upper_units import UpperUnits, layouts
 from revelu.types import FloatArray
 
@@ -524,6 +519,7 @@ class SharedWeights(Method):
     cost = "about 1 a feature"
     of_images = True
     search = StructureSearch
+    search_in_box = StructureInBox
 
     lines: PixelRows = PixelRows()  # noqa: RUF009 - frozen
     leaky: LeakyFilters = LeakyFilters()  # noqa: RUF009 - frozen
@@ -565,6 +561,6 @@ class SharedWeights(Method):
     def obstacle(self, oracle: Oracle, noise: NoiseFloor) -> str:
         """Inputs must be an image, and answers have no domain's coordinates."""
         del noise
-        if oracle.image is None:
+        if oracle.pixels is None:
             return "the target's inputs are no image: say their shape (image=)"
         return ""

@@ -105,11 +105,7 @@ class ImageGrid:
         return None
 
     def _act(
-        self,
-        oracle: Oracle,
-        noise: NoiseFloor,
-        rng: np.random.Generator,
-        groups: list[IntArray],
+        self, oracle: Oracle, noise: NoiseFloor, rng: np.random.Generator, groups: list[IntArray]
     ) -> BoolArray:
         """Whether any input of each group acts together with the first one."""
         n, d = len(groups) + 1, oracle.dim_in

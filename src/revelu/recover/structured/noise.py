@@ -4,8 +4,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from revelu.network.images import Image
 from revelu.oracle import NoiseFloor, Oracle
-from revelu.recover.structured.images import Image
 from revelu.types import FloatArray
 
 __all__ = ["PixelNoise"]

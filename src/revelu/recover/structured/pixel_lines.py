@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from revelu.network.images import Image
 from revelu.oracle import NoiseFloor, Oracle
-from revelu.recover.structured.images import Image
 from revelu.recover.structured.pixel_rows import PixelRows
 from revelu.recover.structured.seen import Row, Seen
 from revelu.types import BoolArray, FloatArray, IntArray

@@ -17,13 +17,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from revelu.network.images import Image
 from revelu.numerics.confidence import SIGMAS
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.probe.kinks import find_kinks
 from revelu.probe.line import Line
 from revelu.probe.scan import LineScan
 from revelu.recover.structured.brackets import Brackets, BracketSteps
-from revelu.recover.structured.images import Image
 from revelu.recover.structured.seen import Row, Seen
 from revelu.types import BoolArray, FloatArray, IntArray
 
@@ -128,12 +128,7 @@ class PixelRows:
         return self._rows(brackets, image, pixels, kinks) if len(kinks) else []
 
     def measure_small(
-        self,
-        oracle: Oracle,
-        noise: NoiseFloor,
-        image: Image,
-        seen: Seen,
-        is_known: BoolArray,
+        self, oracle: Oracle, noise: NoiseFloor, image: Image, seen: Seen, is_known: BoolArray
     ) -> tuple[list[Row], int]:
         """Measure the neurons that see fewer pixels than the others do.
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from revelu.network.images import Image
 from revelu.numerics.confidence import SIGMAS
 from revelu.oracle import NoiseFloor, Oracle
-from revelu.recover.structured.images import Image
 from revelu.types import BoolArray, FloatArray
 
 __all__ = ["Places"]

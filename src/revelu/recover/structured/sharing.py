@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from revelu.recover.structured.images import Image
+from revelu.network.images import Image
 from revelu.recover.structured.seen import Row
 from revelu.types import FloatArray
 

@@ -4,9 +4,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from revelu.network.images import Image
 from revelu.numerics.subset_sum import find_binary_solutions
 from revelu.oracle import NoiseFloor, Oracle
-from revelu.recover.structured.images import Image
 from revelu.recover.structured.pixel_rows import PixelRows
 from revelu.recover.structured.places import Places
 from revelu.recover.structured.seen import Row, Seen

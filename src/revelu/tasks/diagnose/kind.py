@@ -22,7 +22,7 @@ from revelu.probe.steps import Steps
 from revelu.recover.method import Law
 from revelu.recover.shallow.lines import reach
 from revelu.recover.structured import Image, PixelNoise, SharedWeights
-from revelu.recover.structured.corner import Corner, Layers
+from revelu.recover.structured.seen import Corner, Layers
 from revelu.tasks.images import found_image, in_words
 from revelu.types import FloatArray
 

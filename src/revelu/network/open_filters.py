@@ -1,0 +1,150 @@
+"""Filters whose signs are open, in layouts that are open, beside what makes up for wrong ones.
+
+``relu(-z) = relu(z) - z``: with a filter the wrong way round a network is the same but for an
+affine function of a window, which filters of one entry are that are always on.  Of windows of which
+the largest is taken that is not so: then filters of both signs stand side by side.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from revelu.network.layers import Convolution, Pooling
+from revelu.types import BoolArray, FloatArray
+
+__all__ = ["OpenFilters"]
+
+
+@dataclass(frozen=True)
+class OpenFilters:
+    """Filters of open signs, and those beside them that make up for wrong ones.
+
+    Attributes
+    ----------
+    kernels : ndarray, shape (filters, channels, rows, columns)
+    biases : ndarray, shape (filters,)
+    shape : (int, int, int)
+    on : float
+        A bias with which a pixel is always on.
+    """
+
+    kernels: FloatArray
+    biases: FloatArray
+    shape: tuple[int, int, int]
+    on: float
+    strides: tuple[int, int] = (1, 1)
+    window: tuple[str, tuple[int, int], tuple[int, int]] | None = None
+
+    @property
+    def are_both(self) -> bool:
+        """Whether filters of both signs are fitted, and no affine function of a window."""
+        return self.window is not None and self.window[0] == "max"
+
+    @property
+    def conv(self) -> Convolution:
+        """The filters, and those beside them."""
+        if self.are_both:
+            kernels, biases = -self.kernels, -self.biases
+        else:
+            n = int(np.prod(self.kernels.shape[1:]))
+            kernels, biases = np.eye(n).reshape(n, *self.kernels.shape[1:]), np.full(n, self.on)
+        return Convolution(
+            np.concatenate([self.kernels, kernels]),
+            np.concatenate([self.biases, biases]),
+            self.shape,
+            self.strides,
+        )
+
+    @property
+    def pool(self) -> Pooling | None:
+        """What pools them."""
+        if self.window is None:
+            return None
+        kind, size, strides = self.window
+        return Pooling(kind, self.conv.shape_out, size, strides)
+
+    @property
+    def n_features(self) -> int:
+        """What the outputs read."""
+        return (self.pool or self.conv).size_out
+
+    def features(self, X: FloatArray) -> FloatArray:
+        """What windows show in the first rows of images, (n, d) -> (n, features)."""
+        extent = self.kernels.shape[2]
+        if self.window is not None:
+            extent += (self.window[1][0] - 1) * self.strides[0]
+        top = replace(self, shape=(self.shape[0], extent, self.shape[2]))
+        shown = X.reshape(len(X), *self.shape)[:, :, :extent].reshape(len(X), -1)
+        H = np.maximum(top.conv(shown), 0.0)
+        return H if top.pool is None else top.pool(H)
+
+    def explaining(
+        self, X: FloatArray, Y: FloatArray, most: tuple[int, int], alike: float
+    ) -> "OpenFilters | None":
+        """Return the layout of the fewest numbers that explains images whose first row varies.
+
+        Parameters
+        ----------
+        most : (int, int)
+            Steps of a filter, and rows of a window, as of :meth:`layouts`.
+        alike : float
+            What it leaves of the answers ``Y (n, k)``, in units of the least that any does.
+        """
+        tried: list[tuple[float, OpenFilters]] = []
+        for one in self.layouts(*most):
+            P = one.features(X)
+            P = np.column_stack([P[:, np.ptp(P, axis=0) > 0.0], np.ones(len(X))])
+            A, _, rank, _ = np.linalg.lstsq(P, Y, rcond=None)
+            if P.shape[1] < len(X):
+                left = float(np.sqrt(((Y - P @ A) ** 2).sum() / (len(X) - rank)))
+                tried.append((left, one))
+        # No fit leaves less than rounding.
+        rounding = float(np.finfo(np.float64).eps * np.linalg.norm(Y))
+        least = max(min((left for left, _ in tried), default=0.0), rounding)
+        explained = [one for left, one in tried if left <= alike * least]
+        return min(explained, key=lambda one: one.n_features, default=None)
+
+    def signs(
+        self, kernels: FloatArray, A: FloatArray, shares: FloatArray
+    ) -> tuple[BoolArray, BoolArray]:
+        """Which filters there are, those beside them included, and which of them are to be turned.
+
+        All uses of a filter decide it.
+
+        Parameters
+        ----------
+        kernels : ndarray, shape (filters, channels, rows, columns)
+            As they were fitted, those beside them included.
+        A : ndarray, shape (features, k)
+            What the outputs read of them.
+        shares : ndarray, shape (filters,)
+            How much each adds to the answers.
+        """
+        F = len(self.kernels)
+        if self.are_both:
+            is_first = shares[:F] >= shares[F:]
+            return np.concatenate([is_first, ~is_first]), np.zeros(F, dtype=bool)
+        B = A.reshape(len(kernels), -1)
+        M = np.einsum("fe,fw->ewf", kernels[:F].reshape(F, -1), B[:F]).reshape(-1, F)
+        turned = np.linalg.lstsq(M, -B[F:].ravel(), rcond=None)[0] > 0.5
+        return np.arange(len(kernels)) < F, turned
+
+    def layouts(self, most_stride: int, most_window: int) -> Iterator["OpenFilters"]:
+        """The filters with strides and windows, one by one.
+
+        Parameters
+        ----------
+        most_stride, most_window : int
+            Rows, where the window is not all places.
+        """
+        for s in range(1, min(most_stride, *self.kernels.shape[2:]) + 1):
+            plain = replace(self, strides=(s if self.shape[1] > 1 else 1, s))
+            yield plain
+            rows, columns = plain.conv.places
+            sizes = {(min(m, rows), min(m, columns)) for m in range(2, most_window + 1)}
+            for size in sorted({*sizes, (rows, columns)}):
+                for kind in ("average", "max"):
+                    yield replace(plain, window=(kind, size, size))
+                    if 2 < min(size) < min(rows, columns):
+                        yield replace(plain, window=(kind, size, (size[0] - 1, size[1] - 1)))

@@ -1,0 +1,94 @@
+"""A convolution, what pools it and a dense layer, inside a box, from answers of any digits.
+
+Lines along pixels at the corners show filters without signs.  All weights are fitted to random
+images with others beside that are always on: what outputs read of those tells the signs.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from revelu.errors import LimitReachedError, SaturatedError
+from revelu.network import LayeredNetwork
+from revelu.network.images import Image
+from revelu.network.open_filters import OpenFilters
+from revelu.numerics.interruption import interruptible
+from revelu.probe.corner_rows import CornerLines, CornerRows
+from revelu.recover.method import Candidate, Disagreement, Search, Why
+from revelu.recover.structured.joint_fit import JointFit
+from revelu.recover.structured.pixel_rows import PixelRows
+
+__all__ = ["StructureInBox"]
+
+
+@dataclass
+class StructureInBox(Search):
+    """Filters from the corners of images of a box, and all weights by one fit."""
+
+    spare: tuple[float, int] = (1.5, 40)
+    """Answers beyond one an unknown: as a share of those, and at least."""
+    most: tuple[int, int, int] = (4, 8, 4096)
+    """Steps of a filter, rows of a window that is not the image, and numbers that outputs read."""
+    alike: tuple[float, float] = (4.0, 1e4)
+    """Layers of fewer numbers leave this many times as much, and answers their errors."""
+
+    def propose(self) -> Candidate:
+        """Find filters, lay them out, and fit."""
+        try:
+            with interruptible(self.oracle.check_time):
+                found = self._found()
+        except (LimitReachedError, SaturatedError) as error:
+            return Candidate(None, Why.of(error), obstacles=(str(error),))
+        if isinstance(found, str):
+            return Candidate(None, Why.NOT_SHARED, obstacles=(f"no shared weights: {found}",))
+        return Candidate(found, Why.EXPLAINED)
+
+    def repair(self, seen: Disagreement) -> None:
+        """One fit has used all that was asked."""
+        del seen
+
+    def _found(self) -> LayeredNetwork | str:
+        """The network, or why there is none."""
+        image = Image(self.oracle.pixels or (1, 1, self.oracle.dim_in))
+        corners = CornerRows(CornerLines(PixelRows.local), self.oracle, self.noise, image, self.rng)
+        self.tell("looking for filters")
+        window = corners.window()
+        rows = np.empty((0, 0)) if window is None else corners.rows(window)
+        if window is None or not len(rows):
+            return "neurons see most of the image" if window is None else "no corner shows filters"
+        kernels = rows[:, :-1].reshape(-1, image.shape[0], *window)
+        laid = self._laid_out(OpenFilters(kernels, rows[:, -1], image.shape, corners.on), corners)
+        if laid is None or laid.n_features > self.most[2]:
+            return "windows of filters are not understood"
+        self.tell("fitting filters and the dense layer")
+        network, left = self._fitted(laid, corners)
+        error = float(np.linalg.norm(self.noise.errors) / np.linalg.norm(self.noise.scale))
+        if left > self.alike[1] * error:
+            return f"filters leave {left:.1g} of the answers unexplained"
+        return network
+
+    def _laid_out(self, filters: OpenFilters, corners: CornerRows) -> OpenFilters | None:
+        """Stride and windows by images of which the first row varies."""
+        n = int(filters.conv.places[1] * len(filters.conv.biases))
+        n += max(self.spare[1], n // 4)
+        first = corners.image.pixels((0, 1), (0, corners.image.shape[2]))
+        X = np.full((n, self.oracle.dim_in), corners.dark)
+        X[:, first] = corners.drawn(n, len(first))
+        X = corners.rounded(X)
+        return filters.explaining(X, self.oracle(X), self.most[:2], self.alike[0])
+
+    def _fitted(self, filters: OpenFilters, corners: CornerRows) -> tuple[LayeredNetwork, float]:
+        """All weights, and what they leave of random images."""
+        n = int((1.0 + self.spare[0]) * filters.n_features) + self.spare[1]
+        X = corners.rounded(corners.drawn(n, self.oracle.dim_in))
+        Y = self.oracle(X)
+        errors = self.noise.sigma_at(X, Y).max(axis=1)
+        fit = JointFit(filters.conv, None, filters.pool, X, Y, errors.min() / errors, self.rng)
+        left = fit.run(0.0)
+        is_kept, turned = filters.signs(fit.conv.kernels, fit.A[:-1], fit.shares())
+        fewer = fit.only(is_kept)
+        fewer.conv = fewer.conv.flip(turned)
+        after = fewer.run(0.0)
+        if after > self.alike[0] * left:
+            fewer, after = fit, left
+        return LayeredNetwork(fewer.layers()), after

@@ -1,0 +1,78 @@
+"""Filters that crowd, from float32 answers inside a box."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+import revelu
+from revelu.network import LayeredNetwork
+from revelu.network.layers import Convolution, Dense, Pooling, Relu
+from revelu.network.open_filters import OpenFilters
+from revelu.numerics.lone_kinks import LoneKinks, second_differences, without_kink
+from revelu.oracle import Domain
+
+
+def small(kind: str, seed: int = 0, n_filters: int = 4) -> LayeredNetwork:
+    rng = np.random.default_rng(seed)
+    conv = Convolution(
+        rng.standard_normal((n_filters, 1, 2, 2)), -0.3 * rng.random(n_filters), (1, 9, 9)
+    )
+    pool = Pooling(kind, conv.shape_out, (4, 4), (4, 4))
+    A = rng.standard_normal((5, pool.size_out)) / np.sqrt(pool.size_out)
+    return LayeredNetwork([conv, Relu(), pool, Dense(A, rng.standard_normal(5))])
+
+
+def in_float32(network: LayeredNetwork):
+    return lambda X: network(X).astype(np.float32)
+
+
+@pytest.mark.slow
+def test_pooled_filters_come_back_from_float32_answers_in_a_box():
+    true = small("average")
+    found = revelu.extract(
+        in_float32(true), dim_in=81, image="9x9x1", domain=Domain.box(0.0, 1.0), seed=1
+    )
+    assert found.status is revelu.Status.RECOVERED, found.evidence
+    assert found.ledger.n_recovery <= 15_000
+    corners = np.array(list(product([0.0, 1.0], repeat=4)))
+    z = corners @ true.layers[0].kernels.reshape(-1, 4).T + true.layers[0].biases
+    n_bending = np.count_nonzero((z.min(axis=0) < 0.0) & (z.max(axis=0) > 0.0))
+    assert len(found.network.layers[0].kernels) == n_bending
+    X = np.random.default_rng(2).random((1000, 81))
+    assert np.abs(found.network(X) - true(X)).max() < 1e-5
+
+
+def test_lone_kinks_are_where_they_are_and_go_when_they_are_taken_away():
+    t, place, jump = np.arange(20.0), 7.3, np.array([2.0, -1.0])
+    Y = np.maximum(t - place, 0.0)[:, None] * jump + t[:, None] * [0.5, 3.0]
+    D, error = second_differences(Y[None], np.full((1, 2), 1e-6))
+    kinks = LoneKinks.of(D, error)
+    np.testing.assert_allclose(kinks.place, [place], atol=1e-6)
+    np.testing.assert_allclose(kinks.jump, [jump], atol=1e-6)
+    left = without_kink(D, error, np.array([place]), jump)
+    np.testing.assert_allclose(left, 0.0, atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["average", "max"])
+def test_layouts_are_told_by_what_they_explain(kind):
+    true = small(kind)
+    conv, pool = true.layers[0], true.layers[2]
+    signs = np.array([1.0, -1.0, 1.0, -1.0])
+    open_ = OpenFilters(
+        conv.kernels * signs[:, None, None, None], conv.biases * signs, (1, 9, 9), 1.0
+    )
+    rng = np.random.default_rng(3)
+    X = np.zeros((150, 81))
+    X[:, :9] = rng.random((150, 9))
+    found = open_.explaining(X, true(X), (2, 8), 4.0)
+    assert found is not None
+    assert found.window == (kind, pool.size, pool.strides)
+
+
+def test_a_network_that_reads_a_box_s_coordinates_keeps_its_filters():
+    network = small("max")
+    moved = network.after(0.5 * np.eye(81), 0.5)
+    assert isinstance(moved, LayeredNetwork)
+    X = np.random.default_rng(4).standard_normal((50, 81))
+    np.testing.assert_allclose(moved(X), network(0.5 * X + 0.5), atol=1e-12)
