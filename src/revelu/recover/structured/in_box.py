@@ -25,12 +25,20 @@ __all__ = ["StructureInBox"]
 class StructureInBox(Search):
     """Filters from the corners of images of a box, and all weights by one fit."""
 
-    spare: tuple[float, int] = (1.5, 40)
-    """Answers beyond one an unknown: as a share of those, and at least."""
-    most: tuple[int, int, int] = (4, 8, 4096)
-    """Steps of a filter, rows of a window that is not the image, and numbers that outputs read."""
-    alike: tuple[float, float] = (4.0, 1e4)
-    """Layers of fewer numbers leave this many times as much, and answers their errors."""
+    spare: float = 1.5
+    """Answers beyond one an unknown, as a share of those,"""
+    least_spare: int = 40
+    """and at least."""
+    most_stride: int = 4
+    """Steps of a filter,"""
+    most_rows: int = 8
+    """rows of a window that is not the image,"""
+    most_features: int = 4096
+    """and numbers that outputs read."""
+    alike: float = 4.0
+    """Layers of fewer numbers leave this many times as much,"""
+    most_left: float = 1e4
+    """and answers this many of their errors."""
 
     def propose(self) -> Candidate:
         """Find filters, lay them out, and fit."""
@@ -58,28 +66,28 @@ class StructureInBox(Search):
             return "neurons see most of the image" if window is None else "no corner shows filters"
         kernels = rows[:, :-1].reshape(-1, image.shape[0], *window)
         laid = self._laid_out(OpenFilters(kernels, rows[:, -1], image.shape, corners.on), corners)
-        if laid is None or laid.n_features > self.most[2]:
+        if laid is None or laid.n_features > self.most_features:
             return "windows of filters are not understood"
         self.tell("fitting filters and the dense layer")
         network, left = self._fitted(laid, corners)
         error = float(np.linalg.norm(self.noise.errors) / np.linalg.norm(self.noise.scale))
-        if left > self.alike[1] * error:
+        if left > self.most_left * error:
             return f"filters leave {left:.1g} of the answers unexplained"
         return network
 
     def _laid_out(self, filters: OpenFilters, corners: CornerRows) -> OpenFilters | None:
         """Stride and windows by images of which the first row varies."""
         n = int(filters.conv.places[1] * len(filters.conv.biases))
-        n += max(self.spare[1], n // 4)
+        n += max(self.least_spare, n // 4)
         first = corners.image.pixels((0, 1), (0, corners.image.shape[2]))
         X = np.full((n, self.oracle.dim_in), corners.dark)
         X[:, first] = corners.drawn(n, len(first))
         X = corners.rounded(X)
-        return filters.explaining(X, self.oracle(X), self.most[:2], self.alike[0])
+        return filters.explaining(X, self.oracle(X), (self.most_stride, self.most_rows), self.alike)
 
     def _fitted(self, filters: OpenFilters, corners: CornerRows) -> tuple[LayeredNetwork, float]:
         """All weights, and what they leave of random images."""
-        n = int((1.0 + self.spare[0]) * filters.n_features) + self.spare[1]
+        n = int((1.0 + self.spare) * filters.n_features) + self.least_spare
         X = corners.rounded(corners.drawn(n, self.oracle.dim_in))
         Y = self.oracle(X)
         errors = self.noise.sigma_at(X, Y).max(axis=1)
@@ -89,6 +97,6 @@ class StructureInBox(Search):
         fewer = fit.only(is_kept)
         fewer.conv = fewer.conv.flip(turned)
         after = fewer.run(0.0)
-        if after > self.alike[0] * left:
+        if after > self.alike * left:
             fewer, after = fit, left
         return LayeredNetwork(fewer.layers()), after
