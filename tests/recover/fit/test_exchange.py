@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from revelu.network import zoo
-from revelu.recover.fit.exchange import Exchange
+from revelu.recover.fit.exchange import NeuronExchange
 from revelu.recover.fit.sizes import Sizes
 from revelu.recover.refine.network_fit import Samples
 
@@ -29,7 +29,7 @@ class Rounding:
 
 def search(ask, width, dim_out=1, how=None):
     rng = np.random.default_rng(0)
-    how = how or Exchange()
+    how = how or NeuronExchange()
     return how.find(width, Sizes(ask.dim_in, dim_out), ask(10), ask, 1.2, rng)
 
 
@@ -51,4 +51,4 @@ def test_a_search_that_exchanges_in_vain_ends():
 
 def test_a_search_ends_where_work_does():
     truth = zoo.random_network([6, 16, 1], seed=3)
-    assert search(Rounding(truth, 6, 3), 24, how=Exchange(most_work=1e6)) is None
+    assert search(Rounding(truth, 6, 3), 24, how=NeuronExchange(most_work=1e6)) is None

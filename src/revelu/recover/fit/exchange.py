@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Exchange:
+class NeuronExchange:
     """How a wide network is found that explains answers in plenty.
 
     Attributes

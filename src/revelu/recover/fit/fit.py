@@ -6,7 +6,7 @@ from revelu.probe.smoothness import Smoothness
 from revelu.probe.steps import Steps
 from revelu.recover.fit.as_served import AsServed
 from revelu.recover.fit.ending import Ending
-from revelu.recover.fit.exchange import Exchange
+from revelu.recover.fit.exchange import NeuronExchange
 from revelu.recover.fit.from_chords import FromChords
 from revelu.recover.fit.from_lines import FromLines
 from revelu.recover.fit.where_wrong import WhereWrong
@@ -46,7 +46,7 @@ class Fit(Method):
         is right but for neurons that fire on few of them.
     ending : Ending
         What ends a search that explains nothing.
-    exchange : Exchange
+    exchange : NeuronExchange
         What is tried then.
     equations : float
         Equations a parameter for the last fit of a network known in a span only,
@@ -137,7 +137,7 @@ class Fit(Method):
     span_margin: float = 1.25
     no_interpolation: float = 2.0
     ending: Ending = field(default_factory=Ending)
-    exchange: Exchange = field(default_factory=Exchange)
+    exchange: NeuronExchange = field(default_factory=NeuronExchange)
     equations: float = 1.8
     slope_equations: float = 1.25
     coarse_equations: float = 3.4
