@@ -91,7 +91,7 @@ MOST_CONSTANTS = 59
 MOST = {
     "numbers in recover": 1527,
     "numbers in src": 2416,
-    "lines in recover": 37_970,
+    "lines in recover": 37_974,
     "files in recover": 186,
     "files over 400 lines": 35,
     "classes over 250 lines": 32,

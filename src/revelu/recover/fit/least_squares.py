@@ -82,14 +82,17 @@ class FitSearch(FitQuestions):
     best : Network, optional
         The best so far, in coordinates of ``subspace`` if there is one.
     samples : Samples, optional
-        What a network from lines was fitted to.
+        What a network from lines, or of plenty of answers, was fitted to.
     is_span : bool
         Whether the function looks at the coordinates that are searched alone.
+    is_of_plenty : bool
+        Whether neurons were exchanged where answers are plenty.
     """
 
     best: Network | None = field(default=None, init=False)
     samples: Samples | None = field(default=None, init=False)
     is_span: bool = field(default=False, init=False)
+    is_of_plenty: bool = field(default=False, init=False)
     n_kinks: int | None = field(default=None, init=False)
     n_single: int | None = field(default=None, init=False)
     n_followed: int = field(default=0, init=False)
@@ -116,7 +119,7 @@ class FitSearch(FitQuestions):
                 self._choose_coordinates()
                 samples = self._from_lines_if_answered()
                 fitted = self._finish(samples or self._search())
-                is_kept = samples is not None or self._is_served
+                is_kept = samples is not None or self._is_served or self.is_of_plenty
                 self.samples = fitted if is_kept and not self.obstacles else None
         except (LimitReachedError, SaturatedError) as error:
             why = Why.of(error)
@@ -382,6 +385,7 @@ class FitSearch(FitQuestions):
         if found is None:
             return None
         self.best, samples = found
+        self.is_of_plenty = True
         return samples
 
     def _follow_hyperplanes(self, n_lines: int = 1) -> None:
