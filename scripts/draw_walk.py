@@ -80,7 +80,7 @@ def walk_along(network: Network, seed: int) -> Course:
 
     sigma = float((noise.nu * noise.scale / noise.unit).max())
     # As the first walks of a layer are: no piece is tested. All entries are to be known.
-    walk = Walk(frame, first, noise.unit, sigma, rng, WalkTuning(n_flat_tests=0, refine=2.0))
+    walk = Walk(frame, first, noise.unit, sigma, rng, WalkTuning(is_looked_at=False, refine=2.0))
     surface = Surface(frame, walk.signs, walk.estimate.drawn(walk.scale))
     aside = np.array([-first.normal[1], first.normal[0]])
     both = walk.points.joined(walk.points)

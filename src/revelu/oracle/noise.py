@@ -98,10 +98,10 @@ class NoiseFloor:
     def sigma_at(self, X: FloatArray, Y: FloatArray) -> FloatArray:
         """Standard errors of answers ``Y (n, k)`` at any inputs ``X (n, d)``, shape (n, k).
 
-        What is rounded to a grid errs by its step, however far out, and noise that is drawn anew
-        as it does anywhere; what is computed in few digits errs as the terms that are summed.
+        What is rounded to a grid errs by its step, however far out; what is computed in few
+        digits errs as the terms that are summed.
         """
-        if self.grid is not None or not self.is_deterministic:
+        if self.grid is not None:
             return np.broadcast_to(self.sigma(Y), Y.shape)
         typical = np.outer(self.growth(X) / np.sqrt(2.0), self.errors)
         return np.maximum(typical, self.rounding(Y)) if self.errs_inside else typical

@@ -164,7 +164,7 @@ class WideRows:
         """Measure points of planes, and say which of these the function bends at."""
         goes_on, is_done = np.zeros((2, len(found)), dtype=bool)
         counts = np.zeros((len(found), 3))
-        n, sigma = self.n_points, noise.relative
+        n, sigma = self.n_points, self.rough.crossings.noise * noise.relative
         for _ in range(self.n_rounds):
             todo = np.flatnonzero(~is_done)
             if not len(todo):
@@ -204,7 +204,7 @@ class WideRows:
         """
         goes_on = np.zeros(len(rows), dtype=bool)
         W, b, errors = rows.W.copy(), rows.b.copy(), rows.errors.copy()
-        todo, sigma = np.arange(len(rows)), noise.relative
+        todo, sigma = np.arange(len(rows)), self.rough.crossings.noise * noise.relative
         d = W.shape[1]
         for n in (self.n_points, 2 * self.n_points):
             if not len(todo):

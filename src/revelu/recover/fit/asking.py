@@ -74,6 +74,8 @@ class FitQuestions(Search):
     def _ask_far_out(self, Z: FloatArray) -> Samples:
         """The same at any size: errors of computing grow as the terms that are summed."""
         samples = self._ask_at(Z)
+        if self.noise.law in {"rounded", "random"}:
+            return samples
         X = samples.X if self.subspace is None else self.subspace.points(samples.X)
         sigma = np.maximum(samples.sigma, self.noise.sigma_at(X, samples.Y))
         return replace(samples, sigma=sigma)
@@ -89,7 +91,7 @@ class FitQuestions(Search):
         Y = self.oracle(Z if self.subspace is None else self.subspace.points(Z))
         seen = np.isfinite(Y).all(axis=1, keepdims=True)
         if self._is_served:
-            most = SIGMAS / np.sqrt(6.0)
+            most = SIGMAS * self.method.from_lines.rows.noise / np.sqrt(6.0)
             error = self.noise.sigma(np.where(seen, Y, 0.0))
             seen &= (error <= most * self.noise.errors).all(axis=1, keepdims=True)
         return np.where(seen, Y, np.nan)

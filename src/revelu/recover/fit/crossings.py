@@ -74,6 +74,8 @@ class Crossings:
         no bend in float32, and longer ones meet other hyperplanes.
     faint : float
         They are long enough for a bend of this share of the row's own.
+    noise : float
+        Answers err by this many times the noise floor: the target rounds the inputs.
     n_tests : int
         Lines that tell whether a hyperplane goes on.
     region : Region
@@ -98,6 +100,7 @@ class Crossings:
     shortest: float = 3e-3
     longest: float = 0.15
     faint: float = 0.1
+    noise: float = 1.5
     region: Region = field(default_factory=Everywhere)
     n_tests: int = 4
     n_rows: tuple[int, ...] = (8, 16, 32, 64)
@@ -115,7 +118,7 @@ class Crossings:
         m, d = rows.W.shape
         which = np.repeat(np.arange(m), n)
         X, M = self.region.points_on_hyperplanes(rng, rows.W[which], rows.b[which])
-        sigma = noise.relative
+        sigma = self.noise * noise.relative
         # The change of slope that a row makes; differences of four answers, each over half of T.
         bend = np.linalg.norm(rows.A / noise.unit, axis=1) * np.linalg.norm(rows.W, axis=1)
         visible = SIGMAS * 4.0 * sigma / np.maximum(self.faint * bend, 1e-300)

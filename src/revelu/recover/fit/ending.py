@@ -17,8 +17,7 @@ class Ending:
         It ends at a network of more neurons than this and four times the inputs,
     per_kink, max_by_kinks : float, int
         at more than ``per_kink`` for each kink of a line and than ``max_by_kinks``: it crosses the
-        hyperplane of each neuron once, and of networks trained on tables half of them where inputs
-        are typical,
+        hyperplane of each neuron once,
     max_work : float
         or at more multiplications a step,
     most_work : float
@@ -35,7 +34,7 @@ class Ending:
     """
 
     max_neurons: int = 128
-    per_kink: float = 2.5
+    per_kink: float = 4.0
     max_by_kinks: int = 32
     max_work: float = 4e9
     most_work: float = 4e11

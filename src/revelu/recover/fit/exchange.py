@@ -2,9 +2,9 @@
 
 Of one or two answers a parameter a search ends beside the truth, where many networks explain nearly
 as much.  Of eight, damped steps of more neurons than the target has go down until some of them do
-the same as others, or nothing, while neurons of the target are missing.  Those that can be missed
-(:func:`revelu.recover.fit.pruning.by_worth`) are taken out, as many that explain what is left are
-found while the others are held (:mod:`revelu.recover.fit.missing`), and steps go on from there.
+the same as others, or nothing, while neurons of the target are missing.  The fifth that is missed
+least (:func:`revelu.recover.fit.pruning.by_worth`) is taken out, as many neurons that explain what
+is left are found while the others are held (:mod:`revelu.recover.fit.missing`), and steps go on.
 """
 
 import logging
@@ -35,8 +35,6 @@ class NeuronExchange:
     equations : float
         Answers a parameter; of half of that, fits of 50 neurons ended at a hundred times the
         errors, however long they went on.
-    share : float
-        Neurons that are exchanged at once, as a share of all.
     patience : int
         It ends where ``patience`` exchanges leave more than half of what was left before.
     stop : Stop
@@ -46,7 +44,6 @@ class NeuronExchange:
     """
 
     equations: float = 8.0
-    share: float = 0.2
     patience: int = 4
     stop: Stop = field(default_factory=lambda: Stop(50, rtol=2e-3, patience=8))
     most_work: float = 3e12
@@ -82,7 +79,7 @@ class NeuronExchange:
         network = affine_fit(samples)
         network = add_networks(network, random_start(rng, samples.beside(network), width))
         best, left = NetworkFit(network, np.inf), [np.inf] * self.patience
-        n_exchanged = int(np.ceil(self.share * width))
+        n_exchanged = -(-width // 5)
         try:
             with at_most(self.most_work):
                 while True:

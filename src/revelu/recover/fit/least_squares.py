@@ -378,7 +378,7 @@ class FitSearch(FitQuestions):
             return None
         sizes, ending = self._sizes(), self.method.ending
         most = ending.most_neurons(sizes.d, self.n_kinks)
-        width = most if self.n_kinks else min(most, 2 * sizes.width(len(samples.X)))
+        width = min(most, 2 * sizes.width(len(samples.X)))
         self.tell(f"exchanging some of {width} neurons, where answers are plenty")
         how = self.method.exchange
         found = how.find(width, sizes, samples.evenly(), self._ask, self.limit, self.rng)

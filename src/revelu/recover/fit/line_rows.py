@@ -31,6 +31,8 @@ class LineRows:
 
     Attributes
     ----------
+    noise : float
+        Answers on a line err by this many times the noise floor: the target rounds the inputs.
     side : float
         Half-distance of a kink's proof, as a multiple of the root of that: nearer kinks look like
         one, further ones are placed more exactly.
@@ -69,6 +71,7 @@ class LineRows:
         kinks two may be so close that rounding always shows a piece between them.
     """
 
+    noise: float = 1.5
     side: float = 3.0
     wide: float = np.inf
     precision: float = 3e-3
@@ -123,7 +126,7 @@ class LineRows:
 
     def error(self, noise: NoiseFloor) -> float:
         """Relative error of answers on a line."""
-        return float(noise.nu.max())
+        return self.noise * float(noise.nu.max())
 
     def scan(
         self,
