@@ -8,6 +8,7 @@ import numpy as np
 from revelu.network import Network
 from revelu.numerics.links import Link
 from revelu.oracle import Oracle
+from revelu.oracle.extremes import Extremes
 from revelu.probe.box import Box
 from revelu.probe.view import View
 from revelu.recover.method import Layer
@@ -42,6 +43,11 @@ class OracleInBox(View):
     def link(self) -> Link:
         """What is applied to the target's answers."""
         return self.oracle.link
+
+    @property
+    def extremes(self) -> Extremes:
+        """The oracle's."""
+        return self.oracle.extremes
 
     def inputs(self, Z: FloatArray) -> FloatArray:
         """Return where the oracle is asked, in its box whatever rounding does, (n, d) -> (n, d)."""

@@ -44,6 +44,11 @@ class Fit(Method):
     no_interpolation : float
         Equations a parameter from which a network that explains all samples is no accident: it
         is right but for neurons that fire on few of them.
+    line_noise : float
+        The noise of a line's answers is what differences of answers suggest, times what they
+        hide and what rounding the queries adds.
+    line_margin : float
+        Neurons looked for, over the kinks of a line.
     ending : Ending
         What ends a search that explains nothing.
     exchange : NeuronExchange
@@ -136,6 +141,8 @@ class Fit(Method):
     first_width_behind_head: int = 12
     span_margin: float = 1.25
     no_interpolation: float = 2.0
+    line_noise: float = 3.0
+    line_margin: float = 1.1
     ending: Ending = field(default_factory=Ending)
     exchange: NeuronExchange = field(default_factory=NeuronExchange)
     equations: float = 1.8

@@ -343,7 +343,7 @@ class FitSearch(FitQuestions):
             is_due = fails or not sizes.is_short(n)
             if is_due and self.n_kinks is None:
                 self._look_along_a_line()
-                wanted = self.n_kinks or 0
+                wanted = int(self.method.line_margin * (self.n_kinks or 0))
                 most = self.method.ending.most_neurons(sizes.d)
                 if wanted > most:
                     self._refuse_smooth()
@@ -372,9 +372,11 @@ class FitSearch(FitQuestions):
     def _of_plenty(self, samples: Samples) -> Samples | None:
         """Search once more where answers are plenty; None where that finds nothing, too.
 
-        It is untried where errors differ from answer to answer, and in a slice of the inputs.
+        It is untried where errors differ from answer to answer, and in a slice of the inputs; what
+        cuts its answers is no network before that is undone.
         """
-        if samples.differ or self.subspace is not None or self._is_estimate:
+        is_cut = np.isfinite(self.oracle.extremes.caps()).any()
+        if is_cut or samples.differ or self.subspace is not None or self._is_estimate:
             return None
         sizes, ending = self._sizes(), self.method.ending
         most = ending.most_neurons(sizes.d, self.n_kinks)
@@ -461,7 +463,7 @@ class FitSearch(FitQuestions):
             return
         self.tell("counting kinks along a line")
         line = self._region.line(self.rng, self.oracle.dim_in)
-        nu = float(self.noise.nu.max())
+        nu = self.method.line_noise * float(self.noise.nu.max())
         interval = self._region.interval(line)
         scan = find_kinks(self.oracle, line, nu, self.noise.scale, self.rng, interval)
         if not scan.complete:
