@@ -55,9 +55,10 @@ def test_a_search_ends_where_work_does():
     assert search(Rounding(truth, 6, 3), 24, how=NeuronExchange(most_work=1e6)) is None
 
 
+@pytest.mark.slow
 def test_what_is_no_network_ends_in_a_box_too():
     recovery = revelu.extract(
-        lambda X: np.round(np.sin(4.0 * X).sum(axis=1), 2), dim_in=3, box=(-1.0, 1.0), seed=1
+        lambda X: np.round(np.sin(4.0 * X).sum(axis=1), 2), dim_in=2, box=(-1.0, 1.0), seed=1
     )
     assert recovery.status in {revelu.Status.UNVERIFIED, revelu.Status.NOT_IN_CLASS}
     assert recovery.ledger.n_queries < 20_000
