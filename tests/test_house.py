@@ -91,7 +91,7 @@ MOST_CONSTANTS = 59
 MOST = {
     "numbers in recover": 1530,
     "numbers in src": 2419,
-    "lines in recover": 37_993,
+    "lines in recover": 38_001,
     "files in recover": 186,
     "files over 400 lines": 35,
     "classes over 250 lines": 32,

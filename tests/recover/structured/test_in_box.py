@@ -11,6 +11,7 @@ from revelu.network.layers import Convolution, Dense, Pooling, Relu
 from revelu.network.open_filters import OpenFilters
 from revelu.numerics.lone_kinks import LoneKinks, second_differences, without_kink
 from revelu.oracle import Domain
+from revelu.probe.corner_rows import CornerRows
 
 
 def small(kind: str, seed: int = 0, n_filters: int = 4) -> LayeredNetwork:
@@ -27,7 +28,6 @@ def in_float32(network: LayeredNetwork):
     return lambda X: network(X).astype(np.float32)
 
 
-@pytest.mark.slow
 def test_pooled_filters_come_back_from_float32_answers_in_a_box():
     true = small("average")
     found = revelu.extract(
@@ -76,3 +76,19 @@ def test_a_network_that_reads_a_box_s_coordinates_keeps_its_filters():
     assert isinstance(moved, LayeredNetwork)
     X = np.random.default_rng(4).standard_normal((50, 81))
     np.testing.assert_allclose(moved(X), network(0.5 * X + 0.5), atol=1e-12)
+
+
+def test_a_filter_that_no_corner_shows_is_said_to_be_missing(monkeypatch):
+    shown = CornerRows.rows
+    monkeypatch.setattr(CornerRows, "rows", lambda self, window: shown(self, window)[:-1])
+    found = revelu.extract(
+        in_float32(small("average")),
+        dim_in=81,
+        image="9x9x1",
+        domain=Domain.box(0.0, 1.0),
+        seed=1,
+        method="shared_weights",
+    )
+    assert found.status is not revelu.Status.RECOVERED
+    assert any("filters leave" in said for said in found.evidence), found.evidence
+    assert found.ledger.n_recovery <= 30_000

@@ -77,7 +77,7 @@ class NeuronExchange:
         n = int(np.ceil(self.equations * sizes.n_parameters(width) / sizes.k))
         samples = samples.joined(ask(n - len(samples.X)))
         network = affine_fit(samples)
-        network = add_networks(network, random_start(rng, samples.beside(network), width))
+        network = add_networks(network, random_start(rng, samples, width))
         best, left = NetworkFit(network, np.inf), [np.inf] * self.patience
         n_exchanged = -(-width // 5)
         try:

@@ -49,14 +49,23 @@ class StructureInBox(Search):
             return Candidate(None, Why.of(error), obstacles=(str(error),))
         if isinstance(found, str):
             return Candidate(None, Why.NOT_SHARED, obstacles=(f"no shared weights: {found}",))
-        return Candidate(found, Why.EXPLAINED)
+        network, left = found
+        if left > self.alike * self._error:
+            said = f"filters leave {left:.1g} of the answers: one that is rarely on may be missing"
+            return Candidate(network, Why.UNRESOLVED, obstacles=(said,))
+        return Candidate(network, Why.EXPLAINED)
+
+    @property
+    def _error(self) -> float:
+        """What an answer errs by, as a share of its size."""
+        return float(np.linalg.norm(self.noise.errors) / np.linalg.norm(self.noise.scale))
 
     def repair(self, seen: Disagreement) -> None:
         """One fit has used all that was asked."""
         del seen
 
-    def _found(self) -> LayeredNetwork | str:
-        """The network, or why there is none."""
+    def _found(self) -> tuple[LayeredNetwork, float] | str:
+        """The network, and what share of the answers it leaves; or why there is none."""
         image = Image(self.oracle.pixels or (1, 1, self.oracle.dim_in))
         corners = CornerRows(CornerLines(PixelRows.local), self.oracle, self.noise, image, self.rng)
         self.tell("looking for filters")
@@ -70,10 +79,9 @@ class StructureInBox(Search):
             return "windows of filters are not understood"
         self.tell("fitting filters and the dense layer")
         network, left = self._fitted(laid, corners)
-        error = float(np.linalg.norm(self.noise.errors) / np.linalg.norm(self.noise.scale))
-        if left > self.most_left * error:
+        if left > self.most_left * self._error:
             return f"filters leave {left:.1g} of the answers unexplained"
-        return network
+        return network, left
 
     def _laid_out(self, filters: OpenFilters, corners: CornerRows) -> OpenFilters | None:
         """Stride and windows by images of which the first row varies."""
