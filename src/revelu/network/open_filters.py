@@ -80,19 +80,19 @@ class OpenFilters:
         return H if top.pool is None else top.pool(H)
 
     def explaining(
-        self, X: FloatArray, Y: FloatArray, most: tuple[int, int], alike: float
+        self, X: FloatArray, Y: FloatArray, most_rows: int, alike: float
     ) -> "OpenFilters | None":
         """Return the layout of the fewest numbers that explains images whose first row varies.
 
         Parameters
         ----------
-        most : (int, int)
-            Steps of a filter, and rows of a window, as of :meth:`layouts`.
+        most_rows : int
+            Of a window that is not all places.
         alike : float
             What it leaves of the answers ``Y (n, k)``, in units of the least that any does.
         """
         tried: list[tuple[float, OpenFilters]] = []
-        for one in self.layouts(*most):
+        for one in self.layouts(most_rows):
             P = one.features(X)
             P = np.column_stack([P[:, np.ptp(P, axis=0) > 0.0], np.ones(len(X))])
             A, _, rank, _ = np.linalg.lstsq(P, Y, rcond=None)
@@ -130,19 +130,19 @@ class OpenFilters:
         turned = np.linalg.lstsq(M, -B[F:].ravel(), rcond=None)[0] > 0.5
         return np.arange(len(kernels)) < F, turned
 
-    def layouts(self, most_stride: int, most_window: int) -> Iterator["OpenFilters"]:
+    def layouts(self, most_rows: int) -> Iterator["OpenFilters"]:
         """The filters with strides and windows, one by one.
 
         Parameters
         ----------
-        most_stride, most_window : int
-            Rows, where the window is not all places.
+        most_rows : int
+            Of a window that is not all places.
         """
-        for s in range(1, min(most_stride, *self.kernels.shape[2:]) + 1):
+        for s in range(1, min(self.kernels.shape[2:]) + 1):
             plain = replace(self, strides=(s if self.shape[1] > 1 else 1, s))
             yield plain
             rows, columns = plain.conv.places
-            sizes = {(min(m, rows), min(m, columns)) for m in range(2, most_window + 1)}
+            sizes = {(min(m, rows), min(m, columns)) for m in range(2, most_rows + 1)}
             for size in sorted({*sizes, (rows, columns)}):
                 for kind in ("average", "max"):
                     yield replace(plain, window=(kind, size, size))

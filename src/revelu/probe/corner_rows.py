@@ -235,7 +235,7 @@ class CornerRows:
 
     def rounded(self, X: FloatArray) -> FloatArray:
         """Inputs near others that the target need not round."""
-        return X if self.noise.is_exact else self.oracle.in_float32(X)
+        return self.oracle.in_float32(X)
 
 
 def _apart(rows: FloatArray, row: FloatArray) -> FloatArray:

@@ -93,7 +93,13 @@ def test_a_budget_that_ends_anywhere_is_kept_and_what_was_found_is_true(widths):
     for share in np.linspace(0.1, 0.9, 5):
         budget = int(share * whole.ledger.n_recovery)
         recovery = revelu.extract(truth, method="deep", budget=budget, seed=1, checks=300)
-        assert recovery.status is Status.BUDGET_EXHAUSTED, share
+        if recovery.status is Status.RECOVERED:
+            # It was found and certified before the search for rare neurons, which was cut.
+            X = np.random.default_rng(9).standard_normal((20_000, widths[0]))
+            off = np.abs(recovery.network(X) - truth(X)).max(axis=1)
+            assert (off > recovery.certificate.tolerance).mean() <= recovery.certificate.share_wrong
+        else:
+            assert recovery.status is Status.BUDGET_EXHAUSTED, share
         assert recovery.ledger.n_queries <= budget
         assert are_layers_of(recovery.details["layers"], truth), share
         n_found += recovery.network is not None

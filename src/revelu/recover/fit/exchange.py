@@ -35,6 +35,9 @@ class NeuronExchange:
     equations : float
         Answers a parameter; of half of that, fits of 50 neurons ended at a hundred times the
         errors, however long they went on.
+    promising : float
+        It is tried where growth has left less than this share of the variation: of regressors it
+        left 0.0005 to 0.02, of a function that jumps 0.6.
     patience : int
         It ends where ``patience`` exchanges leave more than half of what was left before.
     stop : Stop
@@ -44,6 +47,7 @@ class NeuronExchange:
     """
 
     equations: float = 8.0
+    promising: float = 0.1
     patience: int = 4
     stop: Stop = field(default_factory=lambda: Stop(50, rtol=2e-3, patience=8))
     most_work: float = 3e12

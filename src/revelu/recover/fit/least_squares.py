@@ -358,7 +358,8 @@ class FitSearch(FitQuestions):
         )
         if not said:
             return None
-        explained = self._of_plenty(samples)
+        is_promising = min(share for _, share in left) < self.method.exchange.promising
+        explained = self._of_plenty(samples) if is_promising else None
         if explained is None:
             self.obstacles.append(said)
             self._follow_hyperplanes(self.method.n_last_lines)

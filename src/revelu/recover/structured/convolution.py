@@ -434,7 +434,7 @@ class StructureSearch(Search):
         least, most = np.log(self.method.sizes)
         size = np.exp(self.rng.uniform(least, most, (n, 1)))
         X = size * self.rng.standard_normal((n, self.oracle.dim_in))
-        return X if self.noise.is_exact else self.oracle.in_float32(X)
+        return self.oracle.in_float32(X)
 
     def _answer(self, X: FloatArray) -> None:
         """Keep the answers to inputs (n, d)."""

@@ -112,7 +112,7 @@ class ImageGrid:
         X = np.repeat(rng.standard_normal((1, d)), n, axis=0)
         for x, group in zip(X[1:], groups, strict=True):
             x[group] = rng.standard_normal(len(group))
-        X = X if noise.is_exact else oracle.in_float32(X)
+        X = oracle.in_float32(X)
         ends = np.repeat(X[None], 2, axis=0)
         reach = self._reach(noise)
         ends[0, :, 0], ends[1, :, 0] = -reach, reach
@@ -146,7 +146,7 @@ class ImageGrid:
         """Whether the function bends along the first input."""
         X = np.repeat(rng.standard_normal((1, oracle.dim_in)), 3, axis=0)
         X[:, 0] = self._reach(noise) * np.array([-1.0, 0.0, 1.0])
-        Y = oracle(X if noise.is_exact else oracle.in_float32(X))
+        Y = oracle(oracle.in_float32(X))
         error = noise.growth(X).max() * noise.nu * noise.scale
         return bool((np.abs(Y[0] - 2.0 * Y[1] + Y[2]) > 3.0 * SIGMAS * error).any())
 

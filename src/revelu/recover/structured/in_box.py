@@ -29,10 +29,8 @@ class StructureInBox(Search):
     """Answers beyond one an unknown, as a share of those,"""
     least_spare: int = 40
     """and at least."""
-    most_stride: int = 4
-    """Steps of a filter,"""
     most_rows: int = 8
-    """rows of a window that is not the image,"""
+    """Rows of a window that is not the image,"""
     most_features: int = 4096
     """and numbers that outputs read."""
     alike: float = 4.0
@@ -91,7 +89,7 @@ class StructureInBox(Search):
         X = np.full((n, self.oracle.dim_in), corners.dark)
         X[:, first] = corners.drawn(n, len(first))
         X = corners.rounded(X)
-        return filters.explaining(X, self.oracle(X), (self.most_stride, self.most_rows), self.alike)
+        return filters.explaining(X, self.oracle(X), self.most_rows, self.alike)
 
     def _fitted(self, filters: OpenFilters, corners: CornerRows) -> tuple[LayeredNetwork, float]:
         """All weights, and what they leave of random images."""

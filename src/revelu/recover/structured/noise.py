@@ -43,8 +43,7 @@ class PixelNoise:
         pixel = image.pixel(0, 0, 0)
         X = np.repeat(rng.standard_normal((self.n_places, 1, image.size)), self.n_points, axis=1)
         X[:, :, pixel] += self.span * rng.uniform(-1.0, 1.0, X.shape[:2])
-        flat = X.reshape(-1, image.size)
-        flat = flat if noise.is_exact else oracle.in_float32(flat)
+        flat = oracle.in_float32(X.reshape(-1, image.size))
         Y = oracle(flat).reshape(self.n_places, self.n_points, -1)
         t = flat.reshape(X.shape)[:, :, pixel]
         left = [_left(t[i], Y[i]) for i in range(self.n_places)]

@@ -63,8 +63,8 @@ class PixelRows:
         start: FloatArray | None = None,
     ) -> Seen | None:
         """Find the kinks of a line along a pixel; None where that is no piecewise affine one."""
-        x0 = rng.standard_normal(oracle.dim_in) if start is None else start.copy()
-        x0 = x0 if noise.is_exact else oracle.in_float32(x0[None])[0]
+        x0 = rng.standard_normal(oracle.dim_in) if start is None else start
+        x0 = oracle.in_float32(x0[None])[0]
         x0[pixel] = 0.0
         direction = np.zeros(oracle.dim_in)
         direction[pixel] = self.reach
@@ -94,7 +94,7 @@ class PixelRows:
         X[:] = rng.standard_normal(X.shape)
         P[:, pixel] = self.reach * rng.standard_normal(len(P))
         Q[:, far] = rng.standard_normal((len(Q), len(far)))
-        rounded = [x if noise.is_exact else oracle.in_float32(x) for x in (X, X + P, X + Q)]
+        rounded = [oracle.in_float32(x) for x in (X, X + P, X + Q)]
         both = rounded[1] + rounded[2] - rounded[0]
         Y = oracle(np.concatenate([both, *rounded])).reshape(4, self.n_pairs, -1)
         size = noise.growth(both)[:, None] * noise.nu * noise.scale
