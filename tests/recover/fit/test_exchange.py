@@ -31,7 +31,7 @@ class Rounding:
 def search(ask, width, dim_out=1, how=None):
     rng = np.random.default_rng(0)
     how = how or NeuronExchange()
-    return how.find(width, Sizes(ask.dim_in, dim_out), ask(10), ask, 1.2, rng)
+    return how.find((width, width), Sizes(ask.dim_in, dim_out), ask(10), ask, 1.2, rng)
 
 
 @pytest.mark.parametrize("seed", range(2))

@@ -72,12 +72,15 @@ class FitQuestions(Search):
         return replace(samples, X=self.subspace.coordinates(samples.X))
 
     def _ask_far_out(self, Z: FloatArray) -> Samples:
-        """The same at any size: errors of computing grow as the terms that are summed."""
+        """The same at any size, with errors that grow as the terms that are summed.
+
+        Those of computing do, and a neuron that adds less than the errors where inputs are typical
+        adds more of them far out: what is left of it there must not bend all others.
+        """
         samples = self._ask_at(Z)
-        if self.noise.law in {"rounded", "random"}:
-            return samples
         X = samples.X if self.subspace is None else self.subspace.points(samples.X)
-        sigma = np.maximum(samples.sigma, self.noise.sigma_at(X, samples.Y))
+        growth = np.maximum(self.noise.growth(X)[:, None] / np.sqrt(2.0), 1.0)
+        sigma = np.maximum(samples.sigma * growth, self.noise.sigma_at(X, samples.Y))
         return replace(samples, sigma=sigma)
 
     def _answers(self, Z: FloatArray) -> FloatArray:

@@ -190,7 +190,9 @@ class FitSearch(FitQuestions):
                 if not is_explained_far_out(self._best(), samples, self.limit):
                     self.best, wrong = before, seen.X
                 self._complete_where_wrong(samples, wrong)
-                if not is_explained_far_out(self._best(), self.samples, self.limit):
+                is_right = is_explained_far_out(self._best(), self.samples, self.limit)
+                is_wider = self._best().architecture[1] > before.architecture[1]
+                if not (is_right or is_wider or seen.agrees(self._best())):
                     return None
                 if self._is_served:
                     self.samples = self._finish_as_served(self.samples)
@@ -382,9 +384,9 @@ class FitSearch(FitQuestions):
         sizes, ending = self._sizes(), self.method.ending
         most = ending.most_neurons(sizes.d, self.n_kinks)
         width = min(most, 2 * sizes.width(len(samples.X)))
-        self.tell(f"exchanging some of {width} neurons, where answers are plenty")
-        how = self.method.exchange
-        found = how.find(width, sizes, samples.evenly(), self._ask, self.limit, self.rng)
+        self.tell(f"splitting neurons, {width} and more, where answers are plenty")
+        how, even = self.method.exchange, samples.evenly()
+        found = how.find((width, most), sizes, even, self._ask, self.limit, self.rng)
         if found is None:
             return None
         self.best, samples = found

@@ -9,6 +9,7 @@ be on, and rows that are right to the digits of answers in the middle are not th
 2. Answers around it tell the neuron that has turned on.
 3. A fit of all makes it exact, to what is explained and these answers alone; then to all, those
    that are far off counting little, for others may be missing.
+4. What is left of all answers then shows neurons that add less than errors where most inputs are.
 """
 
 import logging
@@ -20,9 +21,12 @@ import numpy as np
 from revelu.errors import SaturatedError
 from revelu.network import Network, add_networks
 from revelu.numerics.confidence import SIGMAS
+from revelu.numerics.gauss_newton import Damping, Stop
 from revelu.numerics.interruption import WorkEndedError
+from revelu.recover.fit.price import Price
 from revelu.recover.fit.search import is_explained, refine
-from revelu.recover.refine.network_fit import Samples
+from revelu.recover.fit.smallest import Smallest
+from revelu.recover.refine.network_fit import Samples, fit
 from revelu.types import BoolArray, FloatArray
 
 log = logging.getLogger(__name__)
@@ -40,8 +44,6 @@ class WhereWrong:
     around, n_around : float, int
         Where a neuron turns on, ``n_around`` more than two for each of its weights are asked,
         ``around`` apart, about, relative to the places on the way.
-    n_by_most : int
-        Fits to what most agree on, at most, before and after a neuron is found.
     n_each : int
         So many neurons are found on each way, at most.
     far : float
@@ -54,7 +56,6 @@ class WhereWrong:
     beyond: float = 1.5
     around: float = 0.3
     n_around: int = 5
-    n_by_most: int = 4
     n_each: int = 8
     far: float = 2.0
 
@@ -94,6 +95,7 @@ class WhereWrong:
         search = _WrongSearch(self, network, samples, ask, limit, rng)
         try:
             search.run(wrong)
+            search.grow()
         except WorkEndedError:
             log.info("the search for neurons on the way to wrong answers took as long as it may")
         return search.network, search.samples
@@ -118,6 +120,16 @@ class _WrongSearch:
                     break
             except SaturatedError:
                 log.debug("answers end on this way: another may show more")
+
+    def grow(self) -> None:
+        """Add the neurons that explain what is left of all answers, where none is wrong by much."""
+        if self.is_explained:
+            return
+        most = self.network.architecture[1] + self.how.n_each
+        smallest = Smallest(Price(self.limit), most, 1)
+        start = fit(self.network, self.samples, Stop(), damping=Damping())
+        grown = smallest.grow(self.rng, self.samples, start, patience=smallest.patience, each=None)
+        self.network = fit(grown.network, self.samples, Stop(), damping=Damping()).network
 
     def ends_along(self, x: FloatArray) -> bool:
         """Join what is missing on the way to an input; whether nothing was."""
@@ -168,12 +180,11 @@ class _WrongSearch:
 
     def fit_to_most(self) -> None:
         """Fit to what most answers agree on, as long as fewer are wrong then."""
-        for _ in range(self.how.n_by_most):
-            samples, least = self.samples, SIGMAS * self.limit
-            off = np.abs(samples.residual(self.network)).max(axis=1, keepdims=True)
-            most = samples.forgiving(off, least)
-            if not self._is_better(refine(self.network, most).network):
-                break
+        least, is_better = SIGMAS * self.limit, True
+        while is_better:
+            off = np.abs(self.samples.residual(self.network)).max(axis=1, keepdims=True)
+            most = self.samples.forgiving(off, least)
+            is_better = self._is_better(refine(self.network, most).network)
 
     def _is_better(self, network: Network) -> bool:
         """Take a network where it is wrong at fewer answers."""
