@@ -124,3 +124,15 @@ def test_a_file_behind_csv_is_told_where_it_goes(capsys):
     with pytest.raises(SystemExit):
         app(["diagnose", "demo:digits", "--csv", "rows.csv"])
     assert "--csv > FILE" in capsys.readouterr().err
+
+
+def test_answers_of_few_digits_are_told_how_to_have_more(extract):
+    deep = revelu.zoo.random_network([6, 5, 4, 1], seed=2)
+    deep.save("deep32.onnx", np.float32)
+    deep.save("deep64.onnx", np.float64)
+    budget = ("--budget", 1500)
+    code, report = extract("deep32.onnx", *budget)
+    assert code == ExitCode.EXHAUSTED
+    assert any("export the model in float64" in said for said in report["evidence"])
+    _, report = extract("deep64.onnx", *budget)
+    assert not any("export the model" in said for said in report["evidence"])

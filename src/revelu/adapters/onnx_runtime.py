@@ -125,6 +125,16 @@ class OnnxTarget:
         return "FP32" if self._inputs[0].dtype == np.float32 else "FP64"
 
     @property
+    def in_float64(self) -> str:
+        """How such a file would answer in float64, in words; empty of one that does."""
+        if {one.dtype for one in self._inputs} == {np.dtype(np.float64)}:
+            return ""
+        return (
+            "export the model in float64 (in torch its .double(), with inputs of torch.float64); "
+            "such a file is asked, its convolutions too"
+        )
+
+    @property
     def facts(self) -> dict[str, str]:
         """What decides its answers."""
         asked = {"file": hashlib.sha256(self.path.read_bytes()).hexdigest()}

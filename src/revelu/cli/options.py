@@ -99,7 +99,10 @@ ImageShape: TypeAlias = Annotated[
 ]
 InputShape: TypeAlias = Annotated[
     str | None,
-    optional("Shape of one input of a file that does not say, such as 1x8x8.", metavar="1x8x8"),
+    optional(
+        "Shape of one input of a file or a function that does not say, such as 1x8x8.",
+        metavar="1x8x8",
+    ),
 ]
 Activation: TypeAlias = Annotated[
     str | None,

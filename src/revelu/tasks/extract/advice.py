@@ -14,7 +14,7 @@ STEPS = (
     "the answers err by {ratio:,.0f} times what float32 does, as those of a quantised network "
     "do (int8): it is a function of steps, which no seed and no budget resolves"
 )
-
+IN_FLOAT64 = "answers in float64 may tell more: {how}"
 
 MUTE = (
     "no fresh query differs by more than its tolerance, but tolerances as wide as these prove "
@@ -35,7 +35,23 @@ def advice(recovery: Recovery, oracle: Oracle, method: str) -> list[str]:
     is_told = oracle.told_link is not None or recovery.link.has_head
     may_be_shares = is_open and not (is_told or oracle.tally.are_labels)
     named = [SHARES] if may_be_shares and oracle.extremes.are_shares else []
-    return [*_by_status(recovery, oracle, method), *named]
+    tried = _by_status(recovery, oracle, method)
+    digits = _in_float64(recovery, oracle) if is_open else []
+    return [*tried, *digits, *named]
+
+
+def _in_float64(recovery: Recovery, oracle: Oracle) -> list[str]:
+    """How to get answers of more digits, where nothing was found and the target knows it."""
+    said, answers = getattr(oracle.target, "in_float64", ""), recovery.answers or {}
+    is_short = answers.get("law") in {"float32", "half-precision"}
+    return [IN_FLOAT64.format(how=said)] if said and is_short and not _are_steps(recovery) else []
+
+
+def _are_steps(recovery: Recovery) -> bool:
+    """Whether answers err as those of a function of steps do."""
+    answers = recovery.answers or {}
+    is_float32 = answers.get("law") == "float32" and not recovery.link.has_head
+    return is_float32 and answers["step"] > 0 and are_steps(answers["sigma"], answers["step"])
 
 
 def _by_status(recovery: Recovery, oracle: Oracle, method: str) -> list[str]:
@@ -82,10 +98,8 @@ def _anew(recovery: Recovery, oracle: Oracle, near: float = 10.0) -> list[str]:
         Errors of no more tolerances than this are as good as the answers' own.
     """
     said, answers = recovery.certificate, recovery.answers or {}
-    if answers.get("law") == "float32" and not recovery.link.has_head and answers["step"] > 0:
-        error, rounding = answers["sigma"], answers["step"]
-        if are_steps(error, rounding):
-            return [STEPS.format(ratio=error / rounding)]
+    if _are_steps(recovery):
+        return [STEPS.format(ratio=answers["sigma"] / answers["step"])]
     is_coarse = answers.get("law") not in _FINE
     if is_coarse or (said is not None and said.max_abs_error <= near * said.tolerance):
         return [MORE_DIGITS]
