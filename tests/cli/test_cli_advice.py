@@ -10,6 +10,8 @@ import revelu
 from conftest import one_object
 from revelu.cli.app import app
 from revelu.cli.exit_codes import ExitCode
+from revelu.network import LayeredNetwork
+from revelu.network.layers import Convolution, Dense, Relu
 
 TRUTH = revelu.zoo.random_network([5, 4, 1], seed=1)
 
@@ -136,3 +138,17 @@ def test_answers_of_few_digits_are_told_how_to_have_more(extract):
     assert any("export the model in float64" in said for said in report["evidence"])
     _, report = extract("deep64.onnx", *budget)
     assert not any("export the model" in said for said in report["evidence"])
+
+
+def test_no_budget_is_advised_for_what_no_method_finds(extract):
+    image = (1, 6, 6)
+    rng = np.random.default_rng(0)
+    first = Convolution(rng.standard_normal((2, 1, 3, 3)), np.ones(2), image)
+    second = Convolution(rng.standard_normal((2, 2, 3, 3)), np.ones(2), (2, 4, 4), pads=(1,) * 4)
+    dense = Dense(rng.standard_normal((3, 32)), np.zeros(3))
+    LayeredNetwork([first, Relu(), second, Relu(), dense]).save("cnn.onnx")
+    code, report = extract("cnn.onnx", "--budget", 1000)
+    assert code == ExitCode.EXHAUSTED
+    said = " ".join(report["evidence"])
+    assert "no method here finds pads of a second convolution" in said
+    assert "--budget" not in said

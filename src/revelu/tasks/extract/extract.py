@@ -24,7 +24,7 @@ from revelu.recover.signs import SAME_FUNCTION
 from revelu.recover.structured import Image, PixelNoise
 from revelu.recover.table import named_method, select_methods
 from revelu.recovery import Recovery, Status
-from revelu.tasks.extract.advice import advice
+from revelu.tasks.extract.advice import advised
 from revelu.tasks.extract.chain import recover
 from revelu.tasks.extract.forecast import Forecast, forecast
 from revelu.tasks.extract.job import CertifyingJob
@@ -221,8 +221,8 @@ def extract(
         # As what it is the same is the target for a reader, which it is not.
         kept = tuple(said.removesuffix(SAME_FUNCTION) for said in recovery.evidence)
         recovery = replace(recovery, evidence=kept)
-    tried = [] if oracle.was_ended else advice(recovery, oracle, method)
-    recovery = replace(recovery, evidence=(*recovery.evidence, *tried))
+    if not oracle.was_ended:
+        recovery = advised(recovery, oracle, method)
     if oracle.names:
         named = tuple(oracle.names.name(label) for label in recovery.classes)
         recovery = replace(recovery, class_names=named)
