@@ -65,6 +65,13 @@ Outputs: TypeAlias = Annotated[
 Force: TypeAlias = Annotated[
     bool, flag("Replace existing files even by a network that is not certified.", "--force")
 ]
+KeepUncertified: TypeAlias = Annotated[
+    bool,
+    flag(
+        "Write also a network that is wrong at most inputs, by more than a tenth of what varies.",
+        "--keep-uncertified",
+    ),
+]
 Box: TypeAlias = Annotated[
     tuple[float, float] | None,
     typer.Option(
