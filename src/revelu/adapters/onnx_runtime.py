@@ -16,7 +16,7 @@ from revelu.formats.arrays import first_line
 from revelu.formats.onnx import certified_of, data_files, read_model
 from revelu.formats.onnx_casts import behind_casts
 from revelu.formats.onnx_frame import Frame
-from revelu.formats.onnx_scaling import read_scaling
+from revelu.formats.onnx_scaling import read_clip, read_scaling
 from revelu.oracle import Domain, agreed_dim_in
 from revelu.types import FloatArray
 
@@ -166,6 +166,11 @@ class OnnxTarget:
             return None
         words = "where the file's Scaler puts its inputs"
         return replace(Domain.gaussian(center, spread), words=words)
+
+    @property
+    def clips_to(self) -> tuple[float, float] | None:
+        """Between which ends the file clips all numbers of its input, where it does."""
+        return None if len(self._inputs) > 1 else read_clip(self.path, self._inputs[0].name)
 
     @property
     def session(self) -> Any:
