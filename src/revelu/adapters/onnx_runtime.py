@@ -269,8 +269,9 @@ def _by_reference(path: Path, model: Any, source: str | bytes, error: Exception)
     # The evaluator's exceptions share no base class of their own.
     except Exception as other:  # noqa: BLE001
         raise FormatError(
-            f"{path}: neither ONNX Runtime nor ONNX's reference evaluator can run it: "
-            f"{first_line(error)}; {first_line(other)}"
+            f"{path}: neither ONNX Runtime nor ONNX's reference evaluator can run it in float64: "
+            "name the model itself, a torch module m of model.py for instance, by `revelu extract "
+            f"model:m --trust`, or export it in float32 ({first_line(error)}; {first_line(other)})"
         ) from None
 
 
