@@ -7,7 +7,7 @@ import revelu
 from revelu import Status
 from revelu.network import LayeredNetwork
 from revelu.network.layers import Convolution, Dense, Pooling, Prelu, Relu
-from revelu.tasks.open_weights import beyond_methods
+from revelu.tasks.open_weights import beyond_methods, shown_layers
 
 
 def layers_of(*kinds, shape=(1, 8, 8), seed=0):
@@ -70,7 +70,7 @@ def test_evidence_says_what_the_file_holds_and_advises_nothing_in_vain(tmp_path)
     layers_of("conv", "relu", "padded", "relu").save(path)
     found = revelu.extract(path, budget=2000)
     assert found.status is Status.BUDGET_EXHAUSTED
-    assert found.evidence[0].startswith("the file holds 8x8x1, 4 filters of 3x3, ReLU, 4 filters")
+    assert found.evidence[0].startswith("the target holds 8x8x1, 4 filters of 3x3, ReLU, 4 filters")
     assert "no method here finds pads of a second convolution" in found.evidence[0]
     said = " ".join(found.evidence)
     assert "raise" not in said
@@ -92,5 +92,40 @@ def test_of_what_may_be_found_the_file_says_nothing(tmp_path):
     layers_of("conv", "relu").save(path)
     found = revelu.extract(path, budget=400)
     assert found.status is Status.BUDGET_EXHAUSTED
-    assert not any("the file holds" in said for said in found.evidence)
+    assert not any("the target holds" in said for said in found.evidence)
     assert "raise the budget" in found.evidence
+
+
+def test_a_module_shows_its_layers_too():
+    torch = pytest.importorskip("torch")
+
+    class Padded(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first = torch.nn.Conv2d(1, 2, 3)
+            self.second = torch.nn.Conv2d(2, 2, 3, padding=1)
+            self.top = torch.nn.Linear(72, 4)
+
+        def forward(self, x):
+            x = torch.relu(self.second(torch.relu(self.first(x))))
+            return self.top(x.flatten(1))
+
+    oracle = revelu.open_oracle(Padded().double(), image="8x8x1", budget=1000)
+    found = revelu.extract(oracle)
+    assert "no method here finds pads of a second convolution" in found.evidence[0]
+    assert found.ledger.n_queries <= 1000
+
+
+def test_a_module_that_cannot_be_written_shows_nothing():
+    torch = pytest.importorskip("torch")
+
+    class Odd(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first = torch.nn.Conv2d(1, 2, 3)
+
+        def forward(self, x):
+            return torch.linalg.eigvals(self.first(x)).abs().flatten(1)
+
+    oracle = revelu.open_oracle(Odd().double(), image="8x8x1", budget=300)
+    assert shown_layers(oracle) is None

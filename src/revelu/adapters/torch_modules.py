@@ -166,6 +166,14 @@ class TorchTarget:
         kind = f"{self._dtype}".removeprefix("torch.")
         return f"{_name(self.module)} computes in {kind}, and its .double() in float64"
 
+    def write_onnx(self, path: Path) -> None:
+        """Write the module as an ONNX file, for its layers to be read; whatever torch raises."""
+        zeros = torch.zeros((1, *(self.row or (self.dim_in,))), dtype=self._dtype)
+        with warnings.catch_warnings():
+            # Of its two exporters torch announces that the one which needs no package goes.
+            warnings.simplefilter("ignore")
+            torch.onnx.export(copy.deepcopy(self.module).cpu(), zeros, f"{path}", dynamo=False)
+
     def __call__(self, X: FloatArray) -> Any:
         """Ask it for the rows of ``X``.
 

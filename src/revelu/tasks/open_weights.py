@@ -1,9 +1,11 @@
-"""What the file of a target says, where its weights lie open; nothing of it is used to recover."""
+"""What a target says whose weights lie open to us; nothing of it is used to recover."""
 
 import logging
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from revelu.adapters.demos import named_path
@@ -78,6 +80,21 @@ def beyond_methods(
     return [words for words, is_so in found.items() if is_so]
 
 
+def shown_layers(oracle: Oracle) -> LayeredNetwork | None:
+    """Return the layers of an image model, where its file or its module shows them."""
+    network = weights_of(oracle)
+    write = getattr(oracle.target, "write_onnx", None)
+    if network is None and write is not None and oracle.image is not None:
+        with TemporaryDirectory() as folder:
+            path = Path(folder) / "module.onnx"
+            try:
+                write(path)
+                network = load(path)
+            except Exception as error:  # noqa: BLE001 - what torch raises is its own affair
+                log.info("layers not read: %s", error)
+    return network if isinstance(network, LayeredNetwork) else None
+
+
 @dataclass(frozen=True)
 class OutOfReach:
     """Why an image model is not found, as its own file says.
@@ -95,20 +112,20 @@ class OutOfReach:
 
     @classmethod
     def of(cls, oracle: Oracle, law: str | None) -> "OutOfReach":
-        """Read the file of a target, where it has one.
+        """Read the file of a target, or its module, where it has one.
 
         Parameters
         ----------
         law : str, optional
             How its answers err.
         """
-        network = weights_of(oracle)
-        if not isinstance(network, LayeredNetwork):
+        network = shown_layers(oracle)
+        if network is None:
             return cls()
         in_box = oracle.box is not None
         said = beyond_methods(network.layers, is_float64=law == "float64", in_box=in_box)
         if not said:
             return cls()
         ever = beyond_methods(network.layers, in_box=in_box)
-        words = f"the file holds {network.describe()}: no method here finds {', or '.join(said)}"
+        words = f"the target holds {network.describe()}: no method here finds {', or '.join(said)}"
         return cls(words, bool(ever))
