@@ -129,3 +129,11 @@ def test_a_module_that_cannot_be_written_shows_nothing():
 
     oracle = revelu.open_oracle(Odd().double(), image="8x8x1", budget=300)
     assert shown_layers(oracle) is None
+
+
+@pytest.mark.parametrize(("kinds", "n"), [("conv relu padded relu", 1), ("conv relu", 0)])
+def test_a_diagnosis_says_what_an_extraction_would_ask_for_in_vain(kinds, n):
+    found = revelu.diagnose(layers_of(*kinds.split()), budget=1000)
+    said = [note for note in found.warnings if note.startswith("extract: no method here finds")]
+    assert len(said) == n
+    assert found.ledger.n_queries <= 1000

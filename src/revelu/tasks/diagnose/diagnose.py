@@ -40,7 +40,7 @@ from revelu.tasks.diagnose.kind import KindSearch
 from revelu.tasks.diagnose.labels import kind_of_labels
 from revelu.tasks.extract.precision import refusal
 from revelu.tasks.job import Job, Refusal, open_target
-from revelu.tasks.open_weights import weights_of
+from revelu.tasks.open_weights import beyond_methods, weights_of
 from revelu.tasks.progress import Listener
 from revelu.tasks.units import network_in_coordinates
 from revelu.types import FloatArray
@@ -179,6 +179,7 @@ class _Examiner(Job):
             # The first answers may all be of one class.
             return self._of_labels(found)
         found = replace(found, noise=noise, kind=kind)
+        self._note_what_is_out_of_reach(noise)
         if kind.function == "steps" and kind.extract_with is None:
             return self._ended(found, Status.NOT_IN_CLASS, kind.evidence[-1])
         if (refused := refusal(noise)) is not None:
@@ -265,6 +266,15 @@ class _Examiner(Job):
                 )
         self.notes += notes_on_top(network, top)
         return found
+
+    def _note_what_is_out_of_reach(self, noise: NoiseFloor) -> None:
+        """Say which layers of the file an extraction would ask for in vain."""
+        if not isinstance(self.network, LayeredNetwork):
+            return
+        is_float64, in_box = noise.law == "float64", self.oracle.box is not None
+        layers = self.network.layers
+        if said := beyond_methods(layers, is_float64=is_float64, in_box=in_box):
+            self.notes.append(f"extract: no method here finds {', or '.join(said)}")
 
     def _note_what_was_seen(self, found: Arrangement) -> None:
         d = self.oracle.dim_in
