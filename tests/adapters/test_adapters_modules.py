@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from revelu.adapters import open_oracle
-from revelu.errors import InputError, UntrustedError
+from revelu.errors import InputError, TargetError, UntrustedError
 
 X = np.random.default_rng(1).normal(size=(7, 3))
 
@@ -111,6 +111,10 @@ torch.manual_seed(3)
 module = torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.ReLU(), torch.nn.Linear(2, 1))
 images = torch.nn.Sequential(torch.nn.Conv2d(1, 2, 2), torch.nn.ReLU(), torch.nn.Flatten())
 fitted = LinearRegression().fit([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]], [1.0, 2.0])
+double = torch.nn.Sequential(torch.nn.Linear(3, 2)).double()
+exported = lambda pixels: images(torch.tensor(pixels, dtype=torch.float32)).detach().numpy()
+of_tensors = lambda pixels: images(pixels)
+of_flat_tensors = lambda pixels: pixels.unsqueeze(1)
 """
 
 
@@ -137,6 +141,54 @@ def test_an_image_tells_the_inputs_of_a_callable():
     assert open_oracle(lambda rows: rows.sum(axis=1), image="3x4x2").dim_in == 24
     with pytest.raises(InputError, match=r"image must be height x width x channels.*6\.5"):
         open_oracle(lambda rows: rows.sum(axis=1), image=(6.5, 6))
+
+
+@pytest.mark.parametrize("said", [{"input_shape": "1x3x4"}, {"image": "3x4x1"}])
+@pytest.mark.parametrize("kind", ["images", "images.forward"])
+def test_an_image_and_a_number_of_inputs_that_contradict_each_other_are_both_said(
+    in_module, kind, said
+):
+    name = f"{in_module(FRAMEWORKS)}:{kind}"
+    assert open_oracle(name, 12, trust=True, **said).dim_in == 12
+    with pytest.raises(InputError, match=r"(3x4x1|1x3x4).*\b1[12]\b.*\b1[12]\b"):
+        open_oracle(name, 11, trust=True, **said)
+
+
+def test_a_callable_is_given_rows_of_the_shape_that_is_said(in_module):
+    name = in_module(FRAMEWORKS)
+    oracle = open_oracle(f"{name}:exported", trust=True, input_shape="1x3x4")
+    assert (oracle.dim_in, oracle.image) == (12, (1, 3, 4))
+    rows = np.random.default_rng(2).normal(size=(5, 12))
+    of_module = open_oracle(f"{name}:images", trust=True, input_shape="1x3x4")
+    np.testing.assert_array_equal(oracle(rows), of_module(rows))
+    with pytest.raises(InputError, match="input_shape 1x3x4 has 12 inputs, not 11"):
+        open_oracle(f"{name}:exported", 11, trust=True, input_shape="1x3x4")
+
+
+def test_the_forward_of_a_module_is_the_module(in_module):
+    name = in_module(FRAMEWORKS)
+    oracle = open_oracle(f"{name}:module.forward", trust=True)
+    np.testing.assert_array_equal(oracle(X), open_oracle(f"{name}:module", trust=True)(X))
+
+
+@pytest.mark.parametrize("attribute", ["of_tensors", "of_flat_tensors"])
+def test_a_function_of_tensors_is_told_that_rows_are_arrays(in_module, attribute):
+    oracle = open_oracle(f"{in_module(FRAMEWORKS)}:{attribute}", 12, trust=True)
+    with pytest.raises(TargetError, match="rows are a NumPy array: name a torch module itself"):
+        oracle(np.zeros((1, 12)))
+
+
+def test_a_class_is_no_target(in_module):
+    with pytest.raises(InputError, match="Model is a class: name an object"):
+        open_oracle(f"{in_module(ANSWERS)}:Model", 3, trust=True)
+
+
+def test_a_module_of_few_digits_says_what_has_more(in_module):
+    name = in_module(FRAMEWORKS)
+    said = open_oracle(f"{name}:module", trust=True).target.in_float64
+    assert "computes in float32" in said
+    assert ".double()" in said
+    assert not open_oracle(f"{name}:double", trust=True).target.in_float64
 
 
 def test_a_framework_s_module_is_imported_anew_in_spawned_processes(in_module):

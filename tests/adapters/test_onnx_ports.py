@@ -520,3 +520,47 @@ def test_a_convolution_in_float64_is_asked_through_the_reference_evaluator(tmp_p
 def test_a_convolution_in_float32_is_asked_through_the_runtime(tmp_path):
     oracle = revelu.open_oracle(convolution(tmp_path / "c.onnx", np.float32)[1])
     assert not oracle.target.notes
+
+
+@pytest.mark.parametrize("kind", ["MaxPool", "AveragePool"])
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"strides": [2, 2]},
+        {"strides": [2, 1]},
+        {},
+        {"strides": [2, 2], "pads": [1, 0, 0, 1]},
+        {"strides": [2, 2], "ceil_mode": 1},
+        {"auto_pad": "SAME_UPPER", "strides": [2, 2]},
+    ],
+    ids=str,
+)
+def test_windows_in_float64_are_pooled_as_the_evaluator_of_onnx_pools_them(tmp_path, kind, said):
+    from onnx.reference import ReferenceEvaluator
+
+    kernel = np.random.default_rng(3).normal(size=(2, 1, 2, 2))
+    nodes = [
+        ("Conv", "x k", "z", {}),
+        (kind, "z", "p", {"kernel_shape": [2, 2], **said}),
+        ("Flatten", "p", "y", {}),
+    ]
+    path = tmp_path / "pooled.onnx"
+    image, answer = ("x", np.float64, ["N", 1, 6, 6]), ("y", np.float64, ["N", "k"])
+    write(path, nodes, [image], [answer], {"k": kernel})
+    X = np.random.default_rng(5).normal(size=(7, 36))
+    (wanted,) = ReferenceEvaluator(f"{path}").run(None, {"x": X.reshape(7, 1, 6, 6)})
+    np.testing.assert_allclose(revelu.open_oracle(path)(X), wanted, rtol=1e-14, atol=1e-14)
+
+
+def test_what_neither_evaluator_runs_is_told_the_way_round(tmp_path):
+    kernel = np.ones((1, 1, 2, 2))
+    nodes = [
+        ("Conv", "x k", "z", {}),
+        ("com.microsoft:Gelu", "z", "h", {}),
+        ("Flatten", "h", "y", {}),
+    ]
+    image, answer = ("x", np.float64, ["N", 1, 5, 4]), ("y", np.float64, ["N", 12])
+    opsets = (("", 17), ("com.microsoft", 1))
+    path = write(tmp_path / "own.onnx", nodes, [image], [answer], {"k": kernel}, opsets)
+    with pytest.raises(FormatError, match=r"neither ONNX Runtime.*: name the model.*--trust"):
+        revelu.open_oracle(path)

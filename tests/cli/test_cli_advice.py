@@ -10,6 +10,8 @@ import revelu
 from conftest import one_object
 from revelu.cli.app import app
 from revelu.cli.exit_codes import ExitCode
+from revelu.network import LayeredNetwork
+from revelu.network.layers import Convolution, Dense, Relu
 
 TRUTH = revelu.zoo.random_network([5, 4, 1], seed=1)
 
@@ -124,3 +126,29 @@ def test_a_file_behind_csv_is_told_where_it_goes(capsys):
     with pytest.raises(SystemExit):
         app(["diagnose", "demo:digits", "--csv", "rows.csv"])
     assert "--csv > FILE" in capsys.readouterr().err
+
+
+def test_answers_of_few_digits_are_told_how_to_have_more(extract):
+    deep = revelu.zoo.random_network([6, 5, 4, 1], seed=2)
+    deep.save("deep32.onnx", np.float32)
+    deep.save("deep64.onnx", np.float64)
+    budget = ("--budget", 1500)
+    code, report = extract("deep32.onnx", *budget)
+    assert code == ExitCode.EXHAUSTED
+    assert any("export the model in float64" in said for said in report["evidence"])
+    _, report = extract("deep64.onnx", *budget)
+    assert not any("export the model" in said for said in report["evidence"])
+
+
+def test_no_budget_is_advised_for_what_no_method_finds(extract):
+    image = (1, 6, 6)
+    rng = np.random.default_rng(0)
+    first = Convolution(rng.standard_normal((2, 1, 3, 3)), np.ones(2), image)
+    second = Convolution(rng.standard_normal((2, 2, 3, 3)), np.ones(2), (2, 4, 4), pads=(1,) * 4)
+    dense = Dense(rng.standard_normal((3, 32)), np.zeros(3))
+    LayeredNetwork([first, Relu(), second, Relu(), dense]).save("cnn.onnx")
+    code, report = extract("cnn.onnx", "--budget", 1000)
+    assert code == ExitCode.EXHAUSTED
+    said = " ".join(report["evidence"])
+    assert "no method here finds pads of a second convolution" in said
+    assert "--budget" not in said

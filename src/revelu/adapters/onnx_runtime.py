@@ -16,7 +16,7 @@ from revelu.formats.arrays import first_line
 from revelu.formats.onnx import certified_of, data_files, read_model
 from revelu.formats.onnx_casts import behind_casts
 from revelu.formats.onnx_frame import Frame
-from revelu.formats.onnx_scaling import read_scaling
+from revelu.formats.onnx_scaling import read_clip, read_scaling
 from revelu.oracle import Domain, agreed_dim_in
 from revelu.types import FloatArray
 
@@ -125,6 +125,16 @@ class OnnxTarget:
         return "FP32" if self._inputs[0].dtype == np.float32 else "FP64"
 
     @property
+    def in_float64(self) -> str:
+        """How such a file would answer in float64, in words; empty of one that does."""
+        if {one.dtype for one in self._inputs} == {np.dtype(np.float64)}:
+            return ""
+        return (
+            "export the model in float64 (in torch its .double(), with inputs of torch.float64); "
+            "such a file is asked, its convolutions too"
+        )
+
+    @property
     def facts(self) -> dict[str, str]:
         """What decides its answers."""
         asked = {"file": hashlib.sha256(self.path.read_bytes()).hexdigest()}
@@ -156,6 +166,11 @@ class OnnxTarget:
             return None
         words = "where the file's Scaler puts its inputs"
         return replace(Domain.gaussian(center, spread), words=words)
+
+    @property
+    def clips_to(self) -> tuple[float, float] | None:
+        """Between which ends the file clips all numbers of its input, where it does."""
+        return None if len(self._inputs) > 1 else read_clip(self.path, self._inputs[0].name)
 
     @property
     def session(self) -> Any:
@@ -254,8 +269,9 @@ def _by_reference(path: Path, model: Any, source: str | bytes, error: Exception)
     # The evaluator's exceptions share no base class of their own.
     except Exception as other:  # noqa: BLE001
         raise FormatError(
-            f"{path}: neither ONNX Runtime nor ONNX's reference evaluator can run it: "
-            f"{first_line(error)}; {first_line(other)}"
+            f"{path}: neither ONNX Runtime nor ONNX's reference evaluator can run it in float64: "
+            "name the model itself, a torch module m of model.py for instance, by `revelu extract "
+            f"model:m --trust`, or export it in float32 ({first_line(error)}; {first_line(other)})"
         ) from None
 
 

@@ -12,6 +12,7 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
+from revelu.adapters.callables import ShapedCallable
 from revelu.adapters.demos import demo_path, demos
 from revelu.adapters.endpoints import Endpoint, read_profile
 from revelu.adapters.endpoints.opening import open_endpoint
@@ -20,7 +21,7 @@ from revelu.adapters.files import SUFFIXES, is_file_of_a_model, open_file
 from revelu.adapters.modules import ModuleTarget
 from revelu.adapters.onnx_runtime import OnnxTarget
 from revelu.adapters.pace import requests_within
-from revelu.adapters.ports import Ports, image_of_row, image_shape
+from revelu.adapters.ports import Ports, image_in_words, image_of_row, image_shape
 from revelu.adapters.remote import RemoteTarget
 from revelu.errors import InputError, UntrustedError
 from revelu.network import Network
@@ -95,8 +96,8 @@ def open_oracle(
     rate : str, optional
         Most requests to an endpoint, or calls of a remote target, such as ``"50/s"``.
     input_shape : str or sequence of int, optional
-        Shape of one row of a file or a module, such as ``"1x8x8"``, where it is no vector and
-        the model does not say it.
+        Shape of one row of a file, a module or a callable, such as ``"1x8x8"``, where it is no
+        vector and the model does not say it.
     activation : str, optional
         What is between the layers of a state dict that revelu did not write: ``"relu"``.
     fixed : mapping or path, optional
@@ -161,12 +162,12 @@ def open_oracle(
     name = endpoint.name if endpoint else str(target) if is_named else type(target).__name__
     # Data that a domain is like, and an image, tell how many inputs a target has.
     size = domain.dim_target if dim_in is None and isinstance(domain, Domain) else dim_in
-    size = prod(shape) if size is None and shape is not None else size
+    size = _size(size, dim_in, shape)
     if isinstance(classes, str) or not all(isinstance(one, str) for one in classes):
         raise InputError(f"classes must be a list of names, got {classes!r}")
     if endpoint is not None:
         _refuse({"classes": classes or None}, f"of {name} are those of its Endpoint")
-        _refuse(filed, f"is for files and modules, which {name} is not")
+        _refuse(filed, f"is for files, modules and callables, which {name} is not")
         opened: Any = open_endpoint(endpoint, size, rate=rate, **names)
     else:
         _refuse({"rate": None if remote else rate}, f"is for served models, which {name} is not")
@@ -198,6 +199,18 @@ def open_oracle(
     if journal is not None:
         oracle.keep(Journal(journal), target=name, **_facts_of(opened))
     return oracle
+
+
+def _size(size: int | None, dim_in: int | None, image: tuple[int, int, int] | None) -> int | None:
+    """The number of inputs as far as it is said; an image says it, too."""
+    if image is None:
+        return size
+    if dim_in not in {None, prod(image)}:
+        raise InputError(
+            f"{image_in_words(image)} and dim_in {dim_in} contradict each other: such an image has "
+            f"{prod(image)} inputs"
+        )
+    return prod(image) if size is None else size
 
 
 def _endpoint(target: Any) -> Endpoint | None:
@@ -263,14 +276,25 @@ def _wrapped(target: Any, dim_in: int | None, ports: Ports) -> Any:
     """A target given as an object: what frameworks have, as a callable on arrays."""
     # An object of a framework exists only if the framework has been imported.
     torch = sys.modules.get("torch")
-    if torch is not None and isinstance(target, torch.nn.Module):
+    module = None if torch is None else _module_of(target, torch.nn.Module)
+    if module is not None:
         from revelu.adapters.torch_modules import TorchTarget  # noqa: PLC0415 - optional
 
-        return TorchTarget(target, dim_in, ports)
+        return TorchTarget(module, dim_in, ports)
     if is_estimator(target):
         return EstimatorTarget(target, ports)
-    ports.only("callables")
-    return target
+    if isinstance(target, type):
+        raise InputError(f"{target.__name__} is a class: name an object that it has made")
+    ports.only("callables", *([] if isinstance(target, Network) else ["input_shape"]))
+    row = ports.input_shape
+    return target if row is None else ShapedCallable(target, row, dim_in)
+
+
+def _module_of(target: Any, kind: type) -> Any:
+    """A target that is a module, or the module whose ``forward`` it is; None of any other."""
+    is_forward = getattr(target, "__name__", "") == "forward"
+    owner = getattr(target, "__self__", None) if is_forward else target
+    return owner if isinstance(owner, kind) else None
 
 
 def _facts_of(target: Any) -> dict[str, str]:

@@ -150,6 +150,12 @@ def image_shape(given: str | Sequence[int]) -> tuple[int, int, int]:
     return (1, *sizes) if len(sizes) == 2 else (sizes[2], sizes[0], sizes[1])
 
 
+def image_in_words(shape: tuple[int, int, int]) -> str:
+    """Say channels, height and width as the argument that gives them: ``image 28x28x1``."""
+    channels, height, width = shape
+    return f"image {height}x{width}x{channels}"
+
+
 def image_of_row(row: Sequence[int] | None) -> tuple[int, int, int] | None:
     """Return channels, height and width of a row's shape as tools have it; None of a vector.
 

@@ -156,6 +156,24 @@ class TorchTarget:
             found["ports"] = f"{self.row} {self._ports.output_name}"
         return found
 
+    @property
+    def in_float64(self) -> str:
+        """How it would answer in float64, in words; empty where it does, or never will."""
+        if self._dtype.itemsize >= torch.float64.itemsize or isinstance(
+            self.module, ExportedModule
+        ):
+            return ""
+        kind = f"{self._dtype}".removeprefix("torch.")
+        return f"{_name(self.module)} computes in {kind}, and its .double() in float64"
+
+    def write_onnx(self, path: Path) -> None:
+        """Write the module as an ONNX file, for its layers to be read; whatever torch raises."""
+        zeros = torch.zeros((1, *(self.row or (self.dim_in,))), dtype=self._dtype)
+        with warnings.catch_warnings():
+            # Of its two exporters torch announces that the one which needs no package goes.
+            warnings.simplefilter("ignore")
+            torch.onnx.export(copy.deepcopy(self.module).cpu(), zeros, f"{path}", dynamo=False)
+
     def __call__(self, X: FloatArray) -> Any:
         """Ask it for the rows of ``X``.
 
@@ -237,7 +255,7 @@ def _row_of(module: Any, ports: Ports, dim_in: int | None) -> tuple[int, ...] | 
     kind = "" if first is None else _name(first)
     given = ports.row(len(_SIZES)) if kind == "Conv2d" else ports.input_shape
     if given is not None:
-        agreed_dim_in("input_shape", prod(given), dim_in)
+        agreed_dim_in(f"input_shape {'x'.join(map(str, given))}", prod(given), dim_in)
         return given
     if first is None:
         return None

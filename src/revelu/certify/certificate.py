@@ -292,3 +292,15 @@ def _outputs(chosen: BoolArray) -> str:
 
 def _percent(fraction: float) -> str:
     return "100%" if fraction > 0.995 else f"{at_most(100 * fraction)}%"
+
+
+def is_no_copy(certificate: Certificate, standard: Standard = Standard()) -> bool:
+    """Whether a network is wrong at most inputs, by more than tells networks from one another.
+
+    Parameters
+    ----------
+    standard : Standard
+        Its ``largest_share`` of what varies.
+    """
+    is_mostly_wrong = certificate.n_checks > 0 and certificate.fraction_within <= 0.5
+    return is_mostly_wrong and certificate.nrmse > standard.largest_share

@@ -25,6 +25,8 @@ def advice(
     list of str
         To follow the recovery's own evidence.
     """
+    if recovery.details.get("out_of_reach"):
+        return []
     failed = recovery.status in {Status.UNVERIFIED, Status.PARTIAL}
     if failed and method not in {"auto", "fit"}:
         needs = f"--method {method} needs the digits of float64 answers and a target of its depth"

@@ -62,9 +62,8 @@ from revelu.cli.options import (
 from revelu.cli.output import account_of, print_account, print_csv, print_json, versions
 from revelu.cli.provenance import command_line, today
 from revelu.errors import FormatError, InputError
-from revelu.report.sections import Table
 from revelu.report.summary import ending
-from revelu.report.terminal import Rows
+from revelu.report.terminal import Part
 from revelu.shown import SCHEMA
 
 if TYPE_CHECKING:
@@ -342,7 +341,7 @@ class Command:
             found |= {"status": "interrupted", "error": error}
         return found | {"outputs": self.written}
 
-    def show(self, account: dict[str, Any], *parts: Table | Rows | None) -> None:
+    def show(self, account: dict[str, Any], *parts: Part) -> None:
         """Write the page of an account, and print the account.
 
         Parameters

@@ -12,7 +12,7 @@ from revelu.cli.command import Asking, command
 from revelu.cli.domains import inputs_of
 from revelu.cli.exit_codes import ExitCode, of_status
 from revelu.cli.networks import frame_of, save_network
-from revelu.cli.options import Box, Force, Labels, Outputs, flag, optional
+from revelu.cli.options import Box, Force, KeepUncertified, Labels, Outputs, flag, optional
 from revelu.cli.reading import read
 from revelu.errors import InputError
 from revelu.report.summary import rows_of
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 def extract(
     output: Outputs = None,
     force: Force = False,
+    keep_uncertified: KeepUncertified = False,
     method: Annotated[
         str,
         typer.Option(
@@ -106,7 +107,9 @@ def extract(
       4  target unreachable, or it answered nonsense
     130  interrupted
     After 1 and 3, what was found, if anything, is still written, and said to be
-    uncertified; it replaces no file without --force.
+    uncertified; it replaces no file without --force.  A network that is wrong at
+    most inputs, by more than a tenth of what varies, was not found: it is written
+    with --keep-uncertified alone.
     """
     from revelu.formats import check_writable
     from revelu.tasks.extract.extract import extract as recover
@@ -160,7 +163,7 @@ def extract(
     behind = recovery.link if head or like_input or recovery.is_classifier else None
     found, errors = recovery.network, recovery.standard_errors
     save = None if found is None else save_network(found, behind, frame, errors)
-    missing = _written(asking, outputs, recovery, save, force=force)
+    missing = _written(asking, outputs, recovery, save, force=force, keep=keep_uncertified)
     account = asking.account(asking.target, recovery, recovery.fields(), *missing)
     asking.show(account, rows_of(recovery))
     return of_status(recovery.status)
@@ -176,6 +179,17 @@ def _widths(given: str | None) -> list[int] | None:
         raise InputError(f"--widths {given}: whole numbers between commas") from None
 
 
+def _wrong(recovery: "Recovery") -> str:
+    """How wrong a network is that is no copy; empty of others, and where layers of it are exact."""
+    from revelu.certify.certificate import is_no_copy
+
+    said = recovery.certificate
+    if recovery.first_layer is not None or said is None or not is_no_copy(said):
+        return ""
+    share = f"{1.0 - said.fraction_within:.0%}"
+    return f"the network is wrong at {share} of the inputs, by {said.nrmse:.0%} of what varies"
+
+
 def _written(
     asking: Asking,
     outputs: list[Path],
@@ -183,11 +197,15 @@ def _written(
     save: Callable[[Path], None] | None,
     *,
     force: bool,
+    keep: bool,
 ) -> list[str]:
     """Write what was found, and return what is to be said of it."""
     if recovery.network is None or save is None:
         return ["nothing to write: no network was found"] if outputs else []
     certified = bool(recovery.network.certified)
+    if outputs and not (certified or keep) and (wrong := _wrong(recovery)):
+        names = ", ".join(map(str, outputs))
+        return [f"{names}: not written, for {wrong}; --keep-uncertified writes it"]
     asking.write(outputs, save, certified=certified, force=force)
     if asking.written and not certified:
         return [f"{', '.join(asking.written)}: NOT certified, as the file says"]

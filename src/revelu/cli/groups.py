@@ -39,7 +39,17 @@ GROUPS: dict[str, tuple[str, ...]] = {
     ),
     "Limits": ("budget", "max_seconds", "journal", "rate", "retry_for", "batch", "workers", "dask"),
     "Output": (
-        *("output", "vnnlib", "force", "like_input", "head", "keep_scaler", "plot", "png"),
+        *(
+            "output",
+            "vnnlib",
+            "force",
+            "keep_uncertified",
+            "like_input",
+            "head",
+            "keep_scaler",
+            "plot",
+            "png",
+        ),
         *("price", "baseline", "fail_on", "report", "format", "details"),
         *("as_json", "as_csv", "verbose", "quiet"),
     ),

@@ -1,5 +1,7 @@
 """``revelu inspect``: what a file of a network holds."""
 
+import shutil
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,6 +13,8 @@ from revelu.cli.options import flag
 from revelu.shown import SCHEMA
 
 if TYPE_CHECKING:
+    from rich.text import Text
+
     from revelu.network import Network
     from revelu.types import FloatArray
 
@@ -33,6 +37,8 @@ def inspect(
     reading: Reading,
 ) -> ExitCode:
     """Say what the network of a file is, where it comes from, and how well its weights are known.
+
+    Filters of a convolution are drawn, each on a scale of its own; --report has them in colours.
 
     A file of another program is read as `revelu extract FILE` reads it; nothing in it is run.
 
@@ -85,8 +91,23 @@ def inspect(
         rows.append(("digits", digits_in_words(digits)))
     if errors:
         rows += [("errors", _NONE)] if known is None else _lines(network, known)
-    reading.show(account, rows)
+    reading.show(account, rows, _filters(network))
     return ExitCode.CERTIFIED
+
+
+def _filters(network: "Network") -> "Text | None":
+    """The filters that read an image, as small pictures; None of other networks."""
+    from rich.text import Text
+
+    from revelu.network import LayeredNetwork
+    from revelu.report.shades import filters_in_shades
+    from revelu.tasks.report_data import ReportData
+
+    kernels = network.filters if isinstance(network, LayeredNetwork) else None
+    if kernels is None:
+        return None
+    encoding, width = getattr(sys.stdout, "encoding", None), shutil.get_terminal_size().columns
+    return Text(filters_in_shades(kernels, encoding, width, ReportData.most_images))
 
 
 def _mark(network: "Network") -> str:

@@ -65,6 +65,13 @@ Outputs: TypeAlias = Annotated[
 Force: TypeAlias = Annotated[
     bool, flag("Replace existing files even by a network that is not certified.", "--force")
 ]
+KeepUncertified: TypeAlias = Annotated[
+    bool,
+    flag(
+        "Write also a network that is wrong at most inputs, by more than a tenth of what varies.",
+        "--keep-uncertified",
+    ),
+]
 Box: TypeAlias = Annotated[
     tuple[float, float] | None,
     typer.Option(
@@ -99,7 +106,10 @@ ImageShape: TypeAlias = Annotated[
 ]
 InputShape: TypeAlias = Annotated[
     str | None,
-    optional("Shape of one input of a file that does not say, such as 1x8x8.", metavar="1x8x8"),
+    optional(
+        "Shape of one input of a file or a function that does not say, such as 1x8x8.",
+        metavar="1x8x8",
+    ),
 ]
 Activation: TypeAlias = Annotated[
     str | None,

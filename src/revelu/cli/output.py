@@ -11,9 +11,8 @@ from rich.text import Text
 
 from revelu._version import __version__
 from revelu.cli.tables import show, show_csv
-from revelu.report import sections
 from revelu.report.summary import ending
-from revelu.report.terminal import STYLES, Rows
+from revelu.report.terminal import STYLES, Part
 from revelu.report.verdicts import verdict
 from revelu.shown import SCHEMA, plain
 
@@ -55,7 +54,7 @@ def print_json(value: Mapping[str, Any]) -> None:
 def print_account(
     command: str,
     account: Mapping[str, Any],
-    *parts: sections.Table | Rows | None,
+    *parts: Part,
     verdict_only: bool = False,
 ) -> None:
     """Print an account for people: the verdict first, then what it rests on and what it cost.
@@ -63,7 +62,7 @@ def print_account(
     Parameters
     ----------
     account : mapping
-    *parts : Table, rows or None
+    *parts : Text, Table, rows or None
         What was found.
     verdict_only : bool
         Leave out all but the first line.
@@ -75,9 +74,7 @@ def print_account(
     show(*((first,) if verdict_only else (first, *parts, ending(account))))
 
 
-def print_csv(
-    command: str, account: Mapping[str, Any], *parts: sections.Table | Rows | None
-) -> None:
+def print_csv(command: str, account: Mapping[str, Any], *parts: Part) -> None:
     """Print the tables of an account as CSV; without one, a line a figure, the verdict first."""
     words = verdict(command, account).words
     show_csv([("verdict", words)], *parts, ending(account))

@@ -50,18 +50,55 @@ def read_scaling(path: Path, name: str | None = None) -> Scaling | None:
         If it is no ONNX file.
     """
     with naming_damage(path, "graph"):
-        graph = read_model(path).graph
-        constants = _constants(graph, path.parent)
-        value = name or next(v.name for v in graph.input if v.name not in constants)
-        start = found = Scaling(np.zeros(()), np.ones(()))
-        while True:
-            users = [node for node in graph.node if value in node.input]
-            # What is also read unscaled has no one scale.
-            step = _after(users[0], value, constants, found) if len(users) == 1 else None
-            if step is None:
-                break
-            found, value = step, users[0].output[0]
-        return None if found is start else found
+        found, _, _ = _begin(path, name)
+        return found
+
+
+def read_clip(path: Path, name: str | None = None) -> tuple[float, float] | None:
+    """Read between which ends a graph clips its input before anything mixes columns.
+
+    Parameters
+    ----------
+    name : str, optional
+        Of the input, where there are several.
+
+    Returns
+    -------
+    (float, float) or None
+        In units of the input; None where it is not clipped, or not alike in all columns.
+
+    Raises
+    ------
+    FormatError
+        If it is no ONNX file.
+    """
+    with naming_damage(path, "graph"):
+        scaling, users, constants = _begin(path, name)
+        offset, scale = (np.zeros(()), np.ones(())) if scaling is None else scaling
+        if [node.op_type for node in users] != ["Clip"] or offset.size * scale.size != 1:
+            return None
+        said = {a.name: a.f for a in users[0].attribute}
+        given = dict(zip(("min", "max"), users[0].input[1:], strict=False))
+        said |= {end: float(constants[at]) for end, at in given.items() if at in constants}
+        if set(said) != {"min", "max"} or not float(scale):
+            return None
+        ends = sorted(said[end] / float(scale) + float(offset) for end in ("min", "max"))
+        return (ends[0], ends[1]) if np.isfinite(ends).all() and ends[0] < ends[1] else None
+
+
+def _begin(path: Path, name: str | None) -> tuple[Scaling | None, list[Any], dict[str, FloatArray]]:
+    """The scaling that a graph begins with, what reads the scaled input, and constants."""
+    graph = read_model(path).graph
+    constants = _constants(graph, path.parent)
+    value = name or next(v.name for v in graph.input if v.name not in constants)
+    start = found = Scaling(np.zeros(()), np.ones(()))
+    while True:
+        users = [node for node in graph.node if value in node.input]
+        # What is also read unscaled has no one scale.
+        step = _after(users[0], value, constants, found) if len(users) == 1 else None
+        if step is None:
+            return (None if found is start else found), users, constants
+        found, value = step, users[0].output[0]
 
 
 def _after(

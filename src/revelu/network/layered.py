@@ -115,6 +115,12 @@ class LayeredNetwork(Network):
         return any(isinstance(layer, Convolution | Pooling) for layer in self._layers)
 
     @property
+    def filters(self) -> FloatArray | None:
+        """Kernels that read the input, (filters, channels, rows, columns), where any do."""
+        first = self._layers[0]
+        return first.kernels if isinstance(first, Convolution) else None
+
+    @property
     def dim_in(self) -> int:
         """Number of inputs."""
         return next(layer.size_in for layer in self._layers if not isinstance(layer, _UNITS))

@@ -157,6 +157,12 @@ def naming_failures(name: str) -> Iterator[None]:
     except (Exception, SystemExit) as error:
         reason = next(iter(str(error).splitlines()), "")
         said = f"{type(error).__name__}: {reason}" if reason else type(error).__name__
+        # What takes tensors has no words for arrays.
+        if "numpy.ndarray" in f"{error}":
+            said += (
+                " (rows are a NumPy array: name a torch module itself, or a function that makes "
+                "of it what it needs)"
+            )
         raise TargetError(f"{name} failed on a query: {said}") from error
 
 

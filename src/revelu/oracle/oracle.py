@@ -298,8 +298,12 @@ class Oracle:
         InputError
             If those are not as many numbers as an input has.
         """
-        if int(np.prod(shape)) != self.dim_target:
-            raise InputError(f"an image of {shape} has not {self.dim_target} numbers")
+        if (n := int(np.prod(shape))) != self.dim_target:
+            channels, height, width = shape
+            raise InputError(
+                f"image {height}x{width}x{channels} has {n} inputs, and {self.name} has "
+                f"{self.dim_target}"
+            )
         self._image = shape
 
     @property

@@ -158,29 +158,58 @@ def _singular_values(found: Mapping[str, Any]) -> Picture:
     return Picture("Singular values", _svg(figure, "values"), f"{text}.")
 
 
-def _images(found: Mapping[str, Any], columns: int = 8, gap: int = 2, full: float = 7.4) -> Picture:
-    """A sheet of small pictures, each on a scale of its own; the gap is in their pixels.
-
-    A full row is wider, in inches, than pictures with texts: there is none to be read.
-    """
-    side, rows = found["side"], np.array(found["rows"], dtype=np.float64)
-    n_rows = math.ceil(len(rows) / columns)
-    step = side + gap
-    sheet = np.full((n_rows * step - gap, min(len(rows), columns) * step - gap), np.nan)
-    for i, row in enumerate(rows):
-        top, left = (i // columns) * step, (i % columns) * step
-        image = row.reshape(side, side) / max(float(np.abs(row).max()), 1e-300)
-        sheet[top : top + side, left : left + side] = image
-    width = full * sheet.shape[1] / (columns * step - gap)
-    figure, axes = _axes((width, width * sheet.shape[0] / sheet.shape[1]))
-    axes.imshow(sheet, cmap="RdBu_r", vmin=-1, vmax=1, interpolation="none")
-    axes.axis("off")
+def _images(found: Mapping[str, Any]) -> Picture:
+    """Rows as square pictures."""
+    side = found["side"]
+    rows = [_array(row).reshape(side, side) for row in found["rows"]]
     text = (
         f"{len(rows)} of the {found['n']} {found['of']} as pictures of {side} by {side}, those "
         "that move the answers most first; red is positive, blue negative, each on its own scale."
     )
     title = found["of"][0].upper() + found["of"][1:]
-    return Picture(title, _svg(figure, "images"), text, wide=True)
+    return Picture(title, _sheet("images", rows), text, wide=True)
+
+
+def _filters(found: Mapping[str, Any]) -> Picture:
+    """Filters, the channels of each side by side."""
+    channels, height, width = found["shape"]
+    rows = [side_by_side(_array(row).reshape(channels, height, width)) for row in found["rows"]]
+    text = f"{len(rows)} of the {found['n']} filters of the first layer, of {height} by {width}"
+    text += f", {channels} channels side by side" if channels > 1 else ""
+    text += ", in their order; red is positive, blue negative, each on its own scale."
+    return Picture("Filters", _sheet("filters", rows, gap=min(channels, 2)), text, wide=True)
+
+
+def side_by_side(kernel: np.ndarray) -> np.ndarray:
+    """Channels of a filter, (channels, rows, columns), as one picture with a gap of NaN between."""
+    gap = np.full((*kernel.shape[:2], 1), np.nan)
+    return np.concatenate([np.concatenate([one, gap[0]], axis=1) for one in kernel], axis=1)[:, :-1]
+
+
+def in_own_scale(image: np.ndarray) -> np.ndarray:
+    """Numbers over the largest of them; NaN stays."""
+    return np.asarray(image / max(float(np.nanmax(np.abs(image), initial=0.0)), 1e-300))
+
+
+def _sheet(
+    name: str, images: Sequence[np.ndarray], columns: int = 8, gap: int = 2, full: float = 7.4
+) -> str:
+    """Small pictures of one size, each on a scale of its own; the gap is in their pixels.
+
+    A full row is wider, in inches, than pictures with texts: there is none to be read.
+    """
+    height, width = images[0].shape
+    n_rows = math.ceil(len(images) / columns)
+    down, along = height + gap, width + gap
+    sheet = np.full((n_rows * down - gap, min(len(images), columns) * along - gap), np.nan)
+    for i, image in enumerate(images):
+        top, left = (i // columns) * down, (i % columns) * along
+        sheet[top : top + height, left : left + width] = in_own_scale(image)
+    inches = full * sheet.shape[1] / (columns * along - gap)
+    figure, axes = _axes((inches, inches * sheet.shape[0] / sheet.shape[1]))
+    axes.imshow(sheet, cmap="RdBu_r", vmin=-1, vmax=1, interpolation="none")
+    axes.axis("off")
+    return _svg(figure, name)
 
 
 def _defences(rows: list[Mapping[str, Any]], least: float = 1e-16) -> Picture:
@@ -269,6 +298,7 @@ _DRAWERS: dict[str, Callable[[Any], Picture]] = {
     "comparison": _comparison,
     "singular_values": _singular_values,
     "images": _images,
+    "filters": _filters,
     "agreement": _agreement,
     "digits": _digits,
 }

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from revelu.errors import LimitReachedError, TargetError
-from revelu.network import Network, to_log_ratios
+from revelu.network import LayeredNetwork, Network, to_log_ratios
 from revelu.network.span import Span
 from revelu.oracle import Oracle
 from revelu.tasks.job import random_seeds
@@ -60,8 +60,8 @@ class ReportData:
         -------
         dict
             ``line`` (``t``, ``target``, ``recovered``, ``kinks``), ``comparison`` (``target``,
-            ``recovered``), ``singular_values`` and ``images``, where they apply, and ``note``,
-            why pictures are missing.
+            ``recovered``), ``singular_values``, ``images`` and ``filters`` (``shape``: channels,
+            rows, columns), where they apply, and ``note``, why pictures are missing.
         """
         figures = {} if network is None else self.of(network)
         rng = np.random.default_rng(random_seeds("port", seed))
@@ -107,6 +107,8 @@ class ReportData:
         return {"digits": {"layers": layers, "n": sum(map(len, known))}}
 
     def _of_network(self, network: Network) -> dict[str, Any]:
+        if isinstance(network, LayeredNetwork) and network.filters is not None:
+            return self._of_filters(network.filters)
         W = network.weights[0]
         if len(network.weights) < 2 or not len(W):
             return {}
@@ -116,6 +118,13 @@ class ReportData:
         shown = {"values": self._numbers(values / values[0]), "floor": 0.0, "of": "weights"}
         images = self._images(W[np.argsort(-worth)], "first-layer weights")
         return {"singular_values": shown, **images}
+
+    def _of_filters(self, kernels: FloatArray) -> dict[str, Any]:
+        """Filters (filters, channels, rows, columns) as pictures, in the order of the file."""
+        n, *shape = kernels.shape
+        rows = kernels.reshape(n, -1)[: self.most_images]
+        images = [self._numbers(row, self.image_digits) for row in rows]
+        return {"filters": {"shape": shape, "rows": images, "n": n}}
 
     def _of_span(self, span: Span) -> dict[str, Any]:
         figures = self._images(span.basis, "directions of the span") if span.rank else {}

@@ -480,7 +480,7 @@ def test_without_an_image_nothing_is_looked_for():
 
 
 def test_an_image_of_another_size_is_refused():
-    with pytest.raises(InputError, match="has not 64 numbers"):
+    with pytest.raises(InputError, match="image 7x8x1 and dim_in 64 contradict each other"):
         revelu.open_oracle(lambda X: X, dim_in=64, image="7x8x1")
     with pytest.raises(InputError, match="height x width x channels"):
         revelu.open_oracle(lambda X: X, dim_in=64, image="8")

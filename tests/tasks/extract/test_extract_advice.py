@@ -7,8 +7,12 @@ import revelu
 from revelu import Oracle, Recovery, Status
 from revelu.certify import Examination, certify
 from revelu.oracle import measure_noise
+from revelu.recover.method import Candidate, Why
+from revelu.recover.structured import SharedWeights
 from revelu.recovery import Ledger
 from revelu.tasks.extract.advice import MORE_DIGITS, SHARES, advice
+from revelu.tasks.extract.attempt import Attempt
+from revelu.tasks.extract.chain import _obstacles
 
 NETWORK = revelu.zoo.random_network([64, 16, 4], seed=0)
 
@@ -91,3 +95,12 @@ def test_a_sigmoid_of_few_decimals_is_to_be_named():
     assert found.evidence[-1] == SHARES
     assert SHARES not in revelu.extract(answers, dim_in=5, budget=1000, link="logit").evidence
     assert SHARES not in revelu.extract(network, dim_in=5, budget=100).evidence
+
+
+def test_what_starts_say_again_is_said_once():
+    method = SharedWeights()
+    first = Candidate(None, Why.NOT_SHARED, obstacles=("no shared weights: neurons see the image",))
+    again = Candidate(None, Why.NOT_SHARED, obstacles=("no shared weights: signs are left open",))
+    tried = [Attempt(method, said, Status.UNVERIFIED) for said in (first, again)]
+    for best in tried:
+        assert _obstacles(tried, best) == list(best.candidate.obstacles)

@@ -1,7 +1,6 @@
 """Diagnose: which assumptions of the theorems hold of a target, measured."""
 
 import logging
-import os
 from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
@@ -9,22 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from revelu.adapters.demos import named_path
-from revelu.errors import (
-    FormatError,
-    InputError,
-    LimitReachedError,
-    SaturatedError,
-    UntrustedError,
-)
-from revelu.formats import suffixes
-from revelu.network import LayeredNetwork, Network, load
+from revelu.errors import InputError, LimitReachedError, SaturatedError
+from revelu.network import LayeredNetwork, Network
 from revelu.network.arrangement import Arrangement, arrangement
 from revelu.network.regularity import Regularity, regularity
 from revelu.network.smoothing import MOST_BITS, failure_bound, smoothed
 from revelu.network.top_layers import top_layers
 from revelu.numerics.threads import in_one_thread
-from revelu.oracle import Domain, NoiseFloor, Oracle
+from revelu.oracle import Domain, NoiseFloor
 from revelu.probe.axes import (
     arrange,
     axis_line,
@@ -49,6 +40,7 @@ from revelu.tasks.diagnose.kind import KindSearch
 from revelu.tasks.diagnose.labels import kind_of_labels
 from revelu.tasks.extract.precision import refusal
 from revelu.tasks.job import Job, Refusal, open_target
+from revelu.tasks.open_weights import beyond_methods, weights_of
 from revelu.tasks.progress import Listener
 from revelu.tasks.units import network_in_coordinates
 from revelu.types import FloatArray
@@ -125,7 +117,7 @@ def diagnose(
     )
     if oracle.box is not None and labels:
         raise InputError("labels are asked for everywhere; inside a box they are not supported")
-    network = _weights(target)
+    network = weights_of(target)
     if network is not None:
         network = network_in_coordinates(network, oracle.domain)
     if perturb is not None and network is None:
@@ -133,24 +125,6 @@ def diagnose(
     return _Examiner(oracle, seed, progress, "diagnose", "diag", network).run(
         perturb, labels=labels
     )
-
-
-def _weights(target: Any) -> Network | None:
-    """The weights behind a target, where they are at hand."""
-    if isinstance(target, Oracle):
-        target = target.name
-    if isinstance(target, Network):
-        return target
-    if not isinstance(target, str | os.PathLike):
-        return None
-    path = named_path(target)
-    if path.suffix.lower() not in suffixes():
-        return None
-    try:
-        return load(path)
-    except (FormatError, UntrustedError) as error:
-        log.info("weights not read: %s", error)
-        return None
 
 
 @dataclass
@@ -205,6 +179,7 @@ class _Examiner(Job):
             # The first answers may all be of one class.
             return self._of_labels(found)
         found = replace(found, noise=noise, kind=kind)
+        self._note_what_is_out_of_reach(noise)
         if kind.function == "steps" and kind.extract_with is None:
             return self._ended(found, Status.NOT_IN_CLASS, kind.evidence[-1])
         if (refused := refusal(noise)) is not None:
@@ -291,6 +266,15 @@ class _Examiner(Job):
                 )
         self.notes += notes_on_top(network, top)
         return found
+
+    def _note_what_is_out_of_reach(self, noise: NoiseFloor) -> None:
+        """Say which layers of the file an extraction would ask for in vain."""
+        if not isinstance(self.network, LayeredNetwork):
+            return
+        is_float64, in_box = noise.law == "float64", self.oracle.box is not None
+        layers = self.network.layers
+        if said := beyond_methods(layers, is_float64=is_float64, in_box=in_box):
+            self.notes.append(f"extract: no method here finds {', or '.join(said)}")
 
     def _note_what_was_seen(self, found: Arrangement) -> None:
         d = self.oracle.dim_in

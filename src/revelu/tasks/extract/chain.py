@@ -291,11 +291,14 @@ def _reason(tried: Attempt) -> str:
     return said or "fresh queries disagree with its network"
 
 
-def _obstacles(attempts: Sequence[Attempt]) -> list[str]:
-    """What stood in the way of methods; of one that began afresh its last words on each."""
+def _obstacles(attempts: Sequence[Attempt], best: Attempt) -> list[str]:
+    """What stood in the way of methods; of one that began afresh its last words on each.
+
+    What the attempt to report says of its own stands for what others say of the same.
+    """
     found = {
         (a.method.name, said.partition(":")[0]): said
-        for a in attempts
+        for a in (*attempts, best)
         for said in a.candidate.obstacles
     }
     return list(found.values())
@@ -317,7 +320,7 @@ def _recovery(
         evidence = [*took_over, *evidence]
     else:
         # Notes on another attempt's network are not about the one that is reported.
-        evidence += _obstacles(attempts)
+        evidence += _obstacles(attempts, best)
     said = best.candidate
     # Of a certified network all layers are known; of what is no network none is.
     is_open = best.status not in {Status.RECOVERED, Status.NOT_IN_CLASS}

@@ -159,3 +159,24 @@ def in_words(ends: tuple[float, float]) -> str:
         f"the inputs are clipped to [{low:g}, {high:g}]: the first hidden layer does that, and the "
         f"network inside is the layers above; --box {low:g} {high:g} recovers it alone"
     )
+
+
+def box_of_file(oracle: Oracle) -> str:
+    """Keep queries of images where their file clips them, unless a place was said; say so.
+
+    Beyond it no method for images reads anything: along a pixel answers are constant, and inside
+    most pixels do not move them.
+
+    Returns
+    -------
+    str
+        Words for evidence; empty where queries stay as they are.
+    """
+    ends = getattr(oracle.target, "clips_to", None)
+    is_said = oracle.box is not None or oracle.domain is not None
+    if ends is None or is_said or oracle.image is None:
+        return ""
+    oracle.box = ends
+    low, high = ends
+    box = f"{low:g} {high:g}"
+    return f"the file clips its inputs to [{low:g}, {high:g}]: asked there, as by --box {box}"

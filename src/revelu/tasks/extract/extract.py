@@ -24,8 +24,9 @@ from revelu.recover.signs import SAME_FUNCTION
 from revelu.recover.structured import Image, PixelNoise
 from revelu.recover.table import named_method, select_methods
 from revelu.recovery import Recovery, Status
-from revelu.tasks.extract.advice import advice
+from revelu.tasks.extract.advice import advised
 from revelu.tasks.extract.chain import recover
+from revelu.tasks.extract.clipped_inputs import box_of_file
 from revelu.tasks.extract.forecast import Forecast, forecast
 from revelu.tasks.extract.job import CertifyingJob
 from revelu.tasks.extract.labels import answers_labels, extract_labels
@@ -205,6 +206,7 @@ def extract(
         image=image,
         link=link,
     )
+    boxed = box_of_file(oracle) if method == "auto" and not labels else ""
     if oracle.box is not None and labels:
         raise InputError("labels are asked for everywhere; inside a box they are not supported")
     if oracle.box is not None and method != "auto":
@@ -215,14 +217,16 @@ def extract(
     told = checked_widths(widths, oracle.dim_target)
     found = _run(job, method, told, polish=polish, elsewhere=elsewhere, labels=labels)
     recovery = job.finished(found)
+    if boxed:
+        recovery = replace(recovery, evidence=(boxed, *recovery.evidence))
     if oracle.link.has_head and recovery.method != FromLabels.name:
         recovery = _behind(recovery, oracle.link)
     if recovery.status is not Status.RECOVERED:
         # As what it is the same is the target for a reader, which it is not.
         kept = tuple(said.removesuffix(SAME_FUNCTION) for said in recovery.evidence)
         recovery = replace(recovery, evidence=kept)
-    tried = [] if oracle.was_ended else advice(recovery, oracle, method)
-    recovery = replace(recovery, evidence=(*recovery.evidence, *tried))
+    if not oracle.was_ended:
+        recovery = advised(recovery, oracle, method)
     if oracle.names:
         named = tuple(oracle.names.name(label) for label in recovery.classes)
         recovery = replace(recovery, class_names=named)
