@@ -509,7 +509,7 @@ class FitSearch(FitQuestions):
         if in_coarse_slice:
             samples = self._enough(samples)
             self.tell("looking for neurons that noise hides")
-            self.best = complete(self.rng, self._best(), samples)
+            self.best = complete(self.rng, self._best(), samples.evenly())
         notes = self._drop_rest(samples)
         if self.subspace is None:
             samples = self._enough(samples)

@@ -119,15 +119,19 @@ def refine_as_weighed(network: Network, samples: Samples, *, max_steps: int = 40
     return fit(network, samples, Stop(max_steps), damping=Damping(1e-6)).network
 
 
-def complete(rng: np.random.Generator, network: Network, samples: Samples) -> Network:
-    """Add the neurons that Schwarz's criterion asks for, to a network that explains samples.
+def complete(
+    rng: np.random.Generator, network: Network, samples: Samples, noise: float = 0.0
+) -> Network:
+    """Add the neurons that Schwarz's criterion asks for, to a network that is nearly right.
 
     What noise may leave leaves room for neurons that matter little.  In a slice of the inputs,
-    where answers are many for each parameter, they show all the same.
+    where answers are many for each parameter, and far out, they show all the same.
     """
-    even, smallest = samples.evenly(), Smallest(Price(0.0), len(samples.X), 1)
-    found = fit(network, even, Stop(40), damping=Damping(1e-6))
-    return smallest.grow(rng, even, found, patience=2, each=None).network
+    found, smallest = (
+        fit(network, samples, Stop(), damping=Damping()),
+        Smallest(Price(noise), len(samples.X), 1),
+    )
+    return smallest.grow(rng, samples, found, patience=2, each=None).network
 
 
 def sharpen(

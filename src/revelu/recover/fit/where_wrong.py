@@ -21,12 +21,9 @@ import numpy as np
 from revelu.errors import SaturatedError
 from revelu.network import Network, add_networks
 from revelu.numerics.confidence import SIGMAS
-from revelu.numerics.gauss_newton import Damping, Stop
 from revelu.numerics.interruption import WorkEndedError
-from revelu.recover.fit.price import Price
-from revelu.recover.fit.search import is_explained, refine
-from revelu.recover.fit.smallest import Smallest
-from revelu.recover.refine.network_fit import Samples, fit
+from revelu.recover.fit.search import complete, is_explained, refine
+from revelu.recover.refine.network_fit import Samples
 from revelu.types import BoolArray, FloatArray
 
 log = logging.getLogger(__name__)
@@ -95,7 +92,8 @@ class WhereWrong:
         search = _WrongSearch(self, network, samples, ask, limit, rng)
         try:
             search.run(wrong)
-            search.grow()
+            if not search.is_explained:
+                search.network = complete(rng, search.network, search.samples, limit)
         except WorkEndedError:
             log.info("the search for neurons on the way to wrong answers took as long as it may")
         return search.network, search.samples
@@ -120,16 +118,6 @@ class _WrongSearch:
                     break
             except SaturatedError:
                 log.debug("answers end on this way: another may show more")
-
-    def grow(self) -> None:
-        """Add the neurons that explain what is left of all answers, where none is wrong by much."""
-        if self.is_explained:
-            return
-        most = self.network.architecture[1] + self.how.n_each
-        smallest = Smallest(Price(self.limit), most, 1)
-        start = fit(self.network, self.samples, Stop(), damping=Damping())
-        grown = smallest.grow(self.rng, self.samples, start, patience=smallest.patience, each=None)
-        self.network = fit(grown.network, self.samples, Stop(), damping=Damping()).network
 
     def ends_along(self, x: FloatArray) -> bool:
         """Join what is missing on the way to an input; whether nothing was."""
