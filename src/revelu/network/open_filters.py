@@ -24,6 +24,8 @@ class OpenFilters:
     ----------
     kernels : ndarray, shape (filters, channels, rows, columns)
     biases : ndarray, shape (filters,)
+    is_open : ndarray of bool, shape (filters,)
+        Whose signs are not known.
     shape : (int, int, int)
     on : float
         A bias with which a pixel is always on.
@@ -31,6 +33,7 @@ class OpenFilters:
 
     kernels: FloatArray
     biases: FloatArray
+    is_open: BoolArray
     shape: tuple[int, int, int]
     on: float
     strides: tuple[int, int] = (1, 1)
@@ -38,14 +41,14 @@ class OpenFilters:
 
     @property
     def are_both(self) -> bool:
-        """Whether filters of both signs are fitted, and no affine function of a window."""
+        """Whether filters of both signs are fitted, and no affine functions of a window."""
         return self.window is not None and self.window[0] == "max"
 
     @property
     def conv(self) -> Convolution:
         """The filters, and those beside them."""
         if self.are_both:
-            kernels, biases = -self.kernels, -self.biases
+            kernels, biases = -self.kernels[self.is_open], -self.biases[self.is_open]
         else:
             n = int(np.prod(self.kernels.shape[1:]))
             kernels, biases = np.eye(n).reshape(n, *self.kernels.shape[1:]), np.full(n, self.on)
@@ -123,8 +126,10 @@ class OpenFilters:
         """
         F = len(self.kernels)
         if self.are_both:
-            is_first = shares[:F] >= shares[F:]
-            return np.concatenate([is_first, ~is_first]), np.zeros(F, dtype=bool)
+            is_second = shares[:F][self.is_open] < shares[F:]
+            is_first = np.ones(F, dtype=bool)
+            is_first[self.is_open] = ~is_second
+            return np.concatenate([is_first, is_second]), np.zeros(F, dtype=bool)
         B = A.reshape(len(kernels), -1)
         M = np.einsum("fe,fw->ewf", kernels[:F].reshape(F, -1), B[:F]).reshape(-1, F)
         turned = np.linalg.lstsq(M, -B[F:].ravel(), rcond=None)[0] > 0.5

@@ -60,7 +60,11 @@ def test_layouts_are_told_by_what_they_explain(kind):
     conv, pool = true.layers[0], true.layers[2]
     signs = np.array([1.0, -1.0, 1.0, -1.0])
     open_ = OpenFilters(
-        conv.kernels * signs[:, None, None, None], conv.biases * signs, (1, 9, 9), 1.0
+        conv.kernels * signs[:, None, None, None],
+        conv.biases * signs,
+        np.ones(4, dtype=bool),
+        (1, 9, 9),
+        1.0,
     )
     rng = np.random.default_rng(3)
     X = np.zeros((150, 81))
@@ -79,8 +83,8 @@ def test_a_network_that_reads_a_box_s_coordinates_keeps_its_filters():
 
 
 def test_a_filter_that_no_corner_shows_is_said_to_be_missing(monkeypatch):
-    shown = CornerRows.rows
-    monkeypatch.setattr(CornerRows, "rows", lambda self, window: shown(self, window)[:-1])
+    shown = CornerRows.filters
+    monkeypatch.setattr(CornerRows, "filters", lambda self, window: shown(self, window)[:-1])
     found = revelu.extract(
         in_float32(small("average")),
         dim_in=81,

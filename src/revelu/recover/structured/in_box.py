@@ -13,7 +13,8 @@ from revelu.network import LayeredNetwork
 from revelu.network.images import Image
 from revelu.network.open_filters import OpenFilters
 from revelu.numerics.interruption import interruptible
-from revelu.probe.corner_rows import CornerLines, CornerRows
+from revelu.probe.corner_kinks import CornerLines, Draws
+from revelu.probe.corner_rows import CornerRows
 from revelu.recover.method import Candidate, Disagreement, Search, Why
 from revelu.recover.structured.joint_fit import JointFit
 from revelu.recover.structured.pixel_rows import PixelRows
@@ -67,36 +68,42 @@ class StructureInBox(Search):
     def _found(self) -> tuple[LayeredNetwork, float] | str:
         """The network, and what share of the answers it leaves; or why there is none."""
         image = Image(self.oracle.pixels or (1, 1, self.oracle.dim_in))
-        corners = CornerRows(CornerLines(PixelRows.local), self.oracle, self.noise, image, self.rng)
+        draws = Draws(self.oracle, self.noise, self.rng)
+        corners = CornerRows(CornerLines(PixelRows.local), draws, image)
         self.tell("looking for filters")
         window = corners.window()
-        rows = np.empty((0, 0)) if window is None else corners.rows(window)
-        if window is None or not len(rows):
-            return "neurons see most of the image" if window is None else "no corner shows filters"
-        kernels = rows[:, :-1].reshape(-1, image.shape[0], *window)
-        laid = self._laid_out(OpenFilters(kernels, rows[:, -1], image.shape, corners.on), corners)
+        if window is None:
+            return "neurons see most of the image"
+        seen = corners.filters(window)
+        if not seen:
+            return "no corner shows filters"
+        kernels, biases, is_open = (
+            np.array(part)
+            for part in zip(*((s.kernel, s.b, not s.is_oriented) for s in seen), strict=True)
+        )
+        laid = self._laid_out(OpenFilters(kernels, biases, is_open, image.shape, draws.on), draws)
         if laid is None or laid.n_features > self.most_features:
             return "windows of filters are not understood"
         self.tell("fitting filters and the dense layer")
-        network, left = self._fitted(laid, corners)
+        network, left = self._fitted(laid, draws)
         if left > self.most_left * self._error:
             return f"filters leave {left:.1g} of the answers unexplained"
         return network, left
 
-    def _laid_out(self, filters: OpenFilters, corners: CornerRows) -> OpenFilters | None:
+    def _laid_out(self, filters: OpenFilters, draws: Draws) -> OpenFilters | None:
         """Stride and windows by images of which the first row varies."""
         n = int(filters.conv.places[1] * len(filters.conv.biases))
         n += max(self.least_spare, n // 4)
-        first = corners.image.pixels((0, 1), (0, corners.image.shape[2]))
-        X = np.full((n, self.oracle.dim_in), corners.dark)
-        X[:, first] = corners.drawn(n, len(first))
-        X = corners.rounded(X)
+        first = Image(filters.shape).pixels((0, 1), (0, filters.shape[2]))
+        X = np.full((n, self.oracle.dim_in), draws.dark)
+        X[:, first] = draws.drawn(n, len(first))
+        X = draws.rounded(X)
         return filters.explaining(X, self.oracle(X), (self.most_stride, self.most_rows), self.alike)
 
-    def _fitted(self, filters: OpenFilters, corners: CornerRows) -> tuple[LayeredNetwork, float]:
+    def _fitted(self, filters: OpenFilters, draws: Draws) -> tuple[LayeredNetwork, float]:
         """All weights, and what they leave of random images."""
         n = int((1.0 + self.spare) * filters.n_features) + self.least_spare
-        X = corners.rounded(corners.drawn(n, self.oracle.dim_in))
+        X = draws.rounded(draws.drawn(n, self.oracle.dim_in))
         Y = self.oracle(X)
         errors = self.noise.sigma_at(X, Y).max(axis=1)
         fit = JointFit(filters.conv, None, filters.pool, X, Y, errors.min() / errors, self.rng)

@@ -1,0 +1,346 @@
+"""Kinks along a pixel at a corner, and the faces that they lie on.
+
+Along a pixel at a corner one place of each filter bends the function, by one and the same change of
+slope ``|w_p| A`` in all outputs wherever the other pixels are.  A face is measured at a kink, by
+moves of one pixel at a time: where nothing else bends between t and t' on either side of it,
+
+    g(y) = f(t', y) - f(t, y),   g(y) - g(0) = -J (how far the kink moves).
+"""
+
+import logging
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from revelu.numerics.confidence import SIGMAS
+from revelu.numerics.lone_kinks import LoneKinks, bends, second_differences, without_kink
+from revelu.oracle import NoiseFloor, Oracle
+from revelu.probe.kink_faces import Face
+from revelu.types import BoolArray, FloatArray, IntArray
+
+__all__ = ["CornerKinks", "CornerLines", "Draws", "Seen"]
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class CornerLines:
+    """How they are asked.
+
+    Attributes
+    ----------
+    local : float
+        Share of the image's rows or columns that a filter sees at most.
+    asked : (int, int)
+        Lines of a round, and evenly spaced points on each: the finer, the fewer kinks share a
+        spacing.
+    most_rounds : (int, int)
+        At the first corner, and at others, where other entries of a filter bend the function; as
+        few as there in a row that show no filter are enough.
+    starts : (int, int, int)
+        Kinks alike at which faces are measured, at most; steps tried of a pixel, each a quarter of
+        the one before; and kinks of a face at least, to be one.
+    reach : float
+        Share of the way to where others bend that a kink is moved at most.
+    """
+
+    local: float
+    asked: tuple[int, int] = (24, 49)
+    most_rounds: tuple[int, int] = (5, 2)
+    starts: tuple[int, int, int] = (6, 3, 3)
+    reach: float = 0.9
+
+
+@dataclass(frozen=True)
+class Draws:
+    """Images of a box.
+
+    Attributes
+    ----------
+    oracle : Oracle
+        Asked in its box, or in [-1, 1].
+    """
+
+    oracle: Oracle
+    noise: NoiseFloor
+    rng: np.random.Generator
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Values of a pixel."""
+        return self.oracle.box or (-1.0, 1.0)
+
+    @property
+    def dark(self) -> float:
+        """A value of pixels at which answers are small."""
+        return self.ends[0]
+
+    @property
+    def on(self) -> float:
+        """A bias with which a pixel is always on."""
+        return max(map(abs, self.ends))
+
+    def drawn(self, n: int, m: int) -> FloatArray:
+        """Values of pixels, half of them uniform, and half with a share at an end, (n, m)."""
+        X = self.rng.uniform(*self.ends, (n, m))
+        is_outer = self.rng.random((n, m)) < self.rng.random((n, 1))
+        is_outer[::2] = False
+        is_low = self.rng.random((n, m)) < self.rng.random((n, 1))
+        return np.asarray(np.where(is_outer, np.where(is_low, *self.ends), X))
+
+    def rounded(self, X: FloatArray) -> FloatArray:
+        """Inputs near others that the target need not round."""
+        return X if self.noise.is_exact else self.oracle.in_float32(X)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A face, and all kinks of its change of slope.
+
+    Attributes
+    ----------
+    face : Face
+    jump : ndarray, shape (k,)
+    P : ndarray, shape (n, d)
+        The other pixels, and a one.
+    places, spread : ndarray, shape (n,)
+    """
+
+    face: Face
+    jump: FloatArray
+    P: FloatArray
+    places: FloatArray
+    spread: FloatArray
+
+    @property
+    def is_all(self) -> bool:
+        """Whether all of them lie on it."""
+        return bool(self.face.agrees(self.P, self.places, self.spread).all())
+
+    def without(self, pixels: IntArray) -> "Seen":
+        """Return it where it is known not to depend on some pixels."""
+        face = self.face.without(pixels).joined(self.P, self.places, self.spread)
+        return Seen(face, self.jump, self.P, self.places, self.spread)
+
+
+@dataclass
+class CornerKinks:
+    """Lines along the first of some pixels.
+
+    Attributes
+    ----------
+    pixels : ndarray of int, shape (channels, rows, columns)
+        Those that act together.
+    X : ndarray, shape (n, size)
+        Where each line is.
+    Y : ndarray, shape (n, points, k)
+    seen : list of Seen
+    others : ndarray, shape (m,)
+        Lines of kinks that are not understood.
+    """
+
+    how: CornerLines
+    draws: Draws
+    size: int
+    pixels: IntArray
+    X: FloatArray = field(init=False)
+    Y: FloatArray = field(init=False)
+    D: FloatArray = field(init=False)
+    errors: FloatArray = field(init=False)
+    seen: list[Seen] = field(default_factory=list, init=False)
+    _starts: dict[tuple[int, int], tuple[FloatArray, Face | None]] = field(
+        default_factory=dict, init=False
+    )
+
+    def look(self, *, is_first: bool) -> None:
+        """Ask lines in rounds, until all kinks are understood."""
+        self.X, n_idle = np.empty((0, self.size)), 0
+        others = np.empty(0, dtype=np.intp)
+        for _ in range(self.how.most_rounds[not is_first]):
+            self._ask(self._images(others))
+            n_before = len(self.seen)
+            others = self._understand()
+            log.debug("faces at a corner: %d, %d kinks of others", len(self.seen), len(others))
+            n_idle = n_idle + 1 if len(self.seen) == n_before else 0
+            if self.seen and (not len(others) or n_idle == self.how.most_rounds[1]):
+                break
+
+    def _images(self, others: IntArray) -> FloatArray:
+        """Images of a round: a few rows and columns are drawn, and what lies beyond is even."""
+        n, rng, (_, rows, columns) = self.how.asked[0], self.draws.rng, self.pixels.shape
+        # Where it is dark, answers are small, and so are their errors.
+        even = np.where(rng.random(n) < 0.5, self.draws.dark, self.draws.drawn(n, 1)[:, 0])
+        X = np.repeat(even[:, None], self.size, axis=1)
+        drawn = self.draws.drawn(n, self.pixels.size).reshape(n, *self.pixels.shape)
+        most = rng.integers(1, (rows + 1, columns + 1), size=(n, 2))
+        is_drawn = (np.arange(rows)[:, None] < most[:, :1, None]) & (
+            np.arange(columns) < most[:, 1:, None]
+        )
+        X[:, self.pixels] = np.where(is_drawn[:, None], drawn, even[:, None, None, None])
+        if len(others):
+            # Lines that have shown others, with another value of a pixel each.
+            near = self.X[rng.choice(others, n // 2)]
+            one = rng.choice(self.pixels.ravel()[1:], len(near))
+            at = np.arange(len(near))
+            near[at, one] = (near[at, one] + X[at, one]) / 2.0
+            X[: len(near)] = near
+        return X
+
+    def alike(self) -> list[list[Seen]]:
+        """Faces whose changes of slope are alike."""
+        slack = np.sqrt(self.D.shape[2]) + SIGMAS
+        error = np.median(self.errors, axis=0)
+        groups: list[list[Seen]] = []
+        for one in self.seen:
+            apart = [np.linalg.norm((one.jump - group[0].jump) / error) for group in groups]
+            if apart and min(apart) <= slack:
+                groups[int(np.argmin(apart))].append(one)
+            else:
+                groups.append([one])
+        return groups
+
+    @cached_property
+    def t(self) -> FloatArray:
+        """Values of the first pixel, (points,)."""
+        return np.linspace(*self.draws.ends, self.how.asked[1])
+
+    @property
+    def given(self) -> FloatArray:
+        """The other pixels on each line, and a one."""
+        return np.column_stack([self.X[:, self.pixels.ravel()[1:]], np.ones(len(self.X))])
+
+    def row(self, face: Face) -> tuple[FloatArray, FloatArray]:
+        """Return weights and bias of a face, (d + 1,), the first one 1, and their covariance."""
+        step = self.t[1] - self.t[0]
+        w = np.concatenate([[1.0], -step * face.x])
+        w[-1] -= self.t[0]
+        C = np.zeros((len(w), len(w)))
+        C[1:, 1:] = step**2 * face.covariance
+        return w, C
+
+    def _ask(self, X: FloatArray) -> None:
+        """Second differences along more lines."""
+        n, m = len(X), self.how.asked[1]
+        all_ = np.repeat(self.draws.rounded(X)[:, None], m, axis=1)
+        all_[:, :, self.pixels.flat[0]] = self.t
+        Y = self.draws.oracle(self.draws.rounded(all_.reshape(n * m, -1)))
+        rounding = self.draws.noise.rounding(Y).reshape(n, m, -1).max(axis=1)
+        Y = Y.reshape(n, m, -1)
+        D, errors = second_differences(Y, rounding)
+        if len(self.X):
+            Y, D, errors = (
+                np.concatenate(two) for two in ((self.Y, Y), (self.D, D), (self.errors, errors))
+            )
+        self.X = np.concatenate([self.X, all_[:, 0]])
+        self.Y, self.D, self.errors = Y, D, errors
+
+    def _understand(self) -> IntArray:
+        """Find the faces of kinks alike, and return the lines of other kinks.
+
+        What is known is taken away, and shows what it hid.
+        """
+        D, P, fewest = self.D, self.given, self.how.starts[2]
+        slack = np.sqrt(D.shape[2]) + SIGMAS
+        self.seen = []
+        while True:
+            kinks = LoneKinks.of(D, self.errors)
+            is_open = np.ones(len(kinks.line), dtype=bool)
+            n_before = len(self.seen)
+            # The strongest first: those of others are not taken for them.
+            for seed in np.argsort(kinks.spread):
+                alike = np.flatnonzero(kinks.apart(int(seed)) <= slack)
+                if not is_open[seed] or np.count_nonzero(is_open[alike]) < fewest:
+                    continue
+                start = self._start(kinks, int(seed), slack)
+                if start is None:
+                    continue
+                those = P[kinks.line[alike]], kinks.place[alike], kinks.spread[alike]
+                face = start.joined(*those)
+                agrees = alike[face.agrees(*those)]
+                if len(agrees) < fewest:
+                    continue
+                is_open[agrees] = False
+                weights = 1.0 / kinks.error[agrees] ** 2
+                jump = (kinks.jump[agrees] * weights).sum(axis=0) / weights.sum(axis=0)
+                D = without_kink(D, self.errors, P @ face.x, jump)
+                self.seen.append(Seen(face, jump, *those))
+            if len(self.seen) == n_before:
+                known = np.array([one.jump for one in self.seen]).reshape(-1, D.shape[2])
+                apart = (kinks.jump[:, None] - known) / kinks.error[:, None]
+                is_known = (np.linalg.norm(apart, axis=2) <= slack).any(axis=1)
+                return kinks.line[~is_known]
+
+    def _start(self, kinks: LoneKinks, i: int, slack: float) -> Face | None:
+        """The face of a kink, measured once; None where those alike were tried often enough."""
+        line, place, jump, error = kinks.line[i], kinks.place[i], kinks.jump[i], kinks.error[i]
+        key = int(line), int(place)
+        if key not in self._starts:
+            apart = [
+                np.linalg.norm((jump - other) / np.hypot(error, self.errors[at]))
+                for (at, _), (other, _) in self._starts.items()
+            ]
+            if np.count_nonzero(np.array(apart) <= slack) >= self.how.starts[0]:
+                return None
+            self._starts[key] = jump, self._measured(line, place, jump, error)
+        return self._starts[key][1]
+
+    def _measured(
+        self, line: int, place: float, jump: FloatArray, error: FloatArray
+    ) -> Face | None:
+        """The face of a kink, by moves of one pixel at a time; None where others come between."""
+        left, right = _ends(self.D[line], error, place)
+        reach = self.how.reach * min(place - left, right - place)
+        base, pixels = self.X[line].copy(), self.pixels.ravel()[1:]
+        towards = np.where(base[pixels] > np.mean(self.draws.ends), -1.0, 1.0)
+        moves = np.diag(towards * reach * (self.t[1] - self.t[0]))
+        shifts, is_open = np.zeros(len(pixels)), np.ones(len(pixels), dtype=bool)
+        for _ in range(self.how.starts[1]):
+            some, is_right = self._shifts(line, (left, right), moves[is_open], jump, error)
+            shifts[is_open], is_open[is_open] = some, ~is_right | (np.abs(some) > reach)
+            if not is_open.any():
+                break
+            moves[is_open] /= 4.0
+        # Where more than two places tie, moves do not add up.
+        shares = self.draws.rng.random(len(pixels))
+        shares *= min(1.0, reach / (np.abs(shifts) @ shares))
+        spread = np.sqrt(4.0 / 6.0) / np.linalg.norm(jump / error)
+        both, is_right = self._shifts(line, (left, right), (shares @ moves)[None], jump, error)
+        adds_up = abs(both[0] - shifts @ shares) <= SIGMAS * spread * np.hypot(
+            1.0, np.linalg.norm(shares)
+        )
+        if is_open.any() or not (is_right.all() and adds_up):
+            return None
+        steps = np.diag(moves)
+        return Face.at(shifts / steps, spread / np.abs(steps), base[pixels], place, spread)
+
+    def _shifts(
+        self,
+        line: int,
+        ends: tuple[int, int],
+        moves: FloatArray,
+        jump: FloatArray,
+        error: FloatArray,
+    ) -> tuple[FloatArray, BoolArray]:
+        """How far moves (n, d - 1) of the other pixels move a kink, and where nothing else does."""
+        X = np.repeat(self.X[line][None, None], 2, axis=0).repeat(len(moves), axis=1)
+        X[:, :, self.pixels.ravel()[1:]] += moves
+        X[:, :, self.pixels.flat[0]] = self.t[list(ends)][:, None]
+        Y = self.draws.oracle(self.draws.rounded(X.reshape(-1, self.size)))
+        low, high = Y.reshape(2, len(moves), -1)
+        G = (high - low - self.Y[line, ends[1]] + self.Y[line, ends[0]]) / error
+        shifts = -(G @ (jump / error)) / float(np.linalg.norm(jump / error)) ** 2
+        left = np.linalg.norm(G + np.outer(shifts, jump / error), axis=1)
+        return shifts, left <= np.sqrt(len(jump)) + SIGMAS
+
+
+def _ends(D: FloatArray, error: FloatArray, place: float) -> tuple[int, int]:
+    """Points between which nothing bends but at a place, of second differences (points - 2, k)."""
+    is_bent = np.pad(bends(D, error), 1)
+    left, right = int(place), int(place) + 1
+    while left > 0 and (left == int(place) or not is_bent[left]):
+        left -= 1
+    while right < len(is_bent) - 1 and (right == int(place) + 1 or not is_bent[right]):
+        right += 1
+    # Half of the way: others move as well.
+    return (left + int(place)) // 2, (right + int(place) + 2) // 2
