@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from revelu.network.layers import Convolution, Pooling
+from revelu.numerics.confidence import SIGMAS
 from revelu.types import BoolArray, FloatArray
 
 __all__ = ["OpenFilters"]
@@ -83,7 +84,7 @@ class OpenFilters:
         return H if top.pool is None else top.pool(H)
 
     def explaining(
-        self, X: FloatArray, Y: FloatArray, most: tuple[int, int], alike: float
+        self, X: FloatArray, Y: FloatArray, most: tuple[int, int], error: float
     ) -> "OpenFilters | None":
         """Return the layout of the fewest numbers that explains images whose first row varies.
 
@@ -91,21 +92,22 @@ class OpenFilters:
         ----------
         most : (int, int)
             Steps of a filter, and rows of a window, as of :meth:`layouts`.
-        alike : float
-            What it leaves of the answers ``Y (n, k)``, in units of the least that any does.
+        error : float
+            Standard error of an answer ``Y (n, k)``, all of it.
         """
-        tried: list[tuple[float, OpenFilters]] = []
+        tried: list[tuple[float, float, OpenFilters]] = []
         for one in self.layouts(*most):
             P = one.features(X)
             P = np.column_stack([P[:, np.ptp(P, axis=0) > 0.0], np.ones(len(X))])
             A, _, rank, _ = np.linalg.lstsq(P, Y, rcond=None)
+            n_spare = len(X) - rank
             if P.shape[1] < len(X):
-                left = float(np.sqrt(((Y - P @ A) ** 2).sum() / (len(X) - rank)))
-                tried.append((left, one))
-        # No fit leaves less than rounding.
-        rounding = float(np.finfo(np.float64).eps * np.linalg.norm(Y))
-        least = max(min((left for left, _ in tried), default=0.0), rounding)
-        explained = [one for left, one in tried if left <= alike * least]
+                left = float(np.sqrt(((Y - P @ A) ** 2).sum() / n_spare))
+                # Roots of means of squares differ by this much by chance.
+                chance = 1.0 + SIGMAS / np.sqrt(2.0 * n_spare * Y.shape[1])
+                tried.append((left, chance, one))
+        least = max(min((left for left, _, _ in tried), default=0.0), error)
+        explained = [one for left, chance, one in tried if left <= chance * least]
         return min(explained, key=lambda one: one.n_features, default=None)
 
     def signs(

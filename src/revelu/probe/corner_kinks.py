@@ -38,9 +38,9 @@ class CornerLines:
     most_rounds : (int, int)
         At the first corner, and at others, where other entries of a filter bend the function; as
         few as there in a row that show no filter are enough.
-    starts : (int, int, int)
-        Kinks alike at which faces are measured, at most; steps tried of a pixel, each a quarter of
-        the one before; and kinks of a face at least, to be one.
+    starts : (int, int, int, int)
+        Kinks alike at which faces are looked for, and faces measured, at most; steps tried, each a
+        quarter of the one before; and kinks of a face at least, to be one.
     reach : float
         Share of the way to where others bend that a kink is moved at most.
     """
@@ -48,7 +48,7 @@ class CornerLines:
     local: float
     asked: tuple[int, int] = (24, 49)
     most_rounds: tuple[int, int] = (5, 2)
-    starts: tuple[int, int, int] = (6, 3, 3)
+    starts: tuple[int, int, int, int] = (6, 2, 3, 3)
     reach: float = 0.9
 
 
@@ -240,7 +240,7 @@ class CornerKinks:
 
         What is known is taken away, and shows what it hid.
         """
-        D, P, fewest = self.D, self.given, self.how.starts[2]
+        D, P, fewest = self.D, self.given, self.how.starts[3]
         slack = np.sqrt(D.shape[2]) + SIGMAS
         self.seen = []
         while True:
@@ -276,11 +276,12 @@ class CornerKinks:
         line, place, jump, error = kinks.line[i], kinks.place[i], kinks.jump[i], kinks.error[i]
         key = int(line), int(place)
         if key not in self._starts:
-            apart = [
-                np.linalg.norm((jump - other) / np.hypot(error, self.errors[at]))
-                for (at, _), (other, _) in self._starts.items()
+            alike = [
+                face is not None
+                for (at, _), (other, face) in self._starts.items()
+                if np.linalg.norm((jump - other) / np.hypot(error, self.errors[at])) <= slack
             ]
-            if np.count_nonzero(np.array(apart) <= slack) >= self.how.starts[0]:
+            if len(alike) >= self.how.starts[0] or sum(alike) >= self.how.starts[1]:
                 return None
             self._starts[key] = jump, self._measured(line, place, jump, error)
         return self._starts[key][1]
@@ -294,22 +295,27 @@ class CornerKinks:
         base, pixels = self.X[line].copy(), self.pixels.ravel()[1:]
         towards = np.where(base[pixels] > np.mean(self.draws.ends), -1.0, 1.0)
         moves = np.diag(towards * reach * (self.t[1] - self.t[0]))
+        ends, shares = (left, right), self.draws.rng.random(len(pixels))
+        both, is_right = np.full(1, np.inf), np.zeros(1, dtype=bool)
+        for _ in range(self.how.starts[2]):
+            both, is_right = self._shifts(line, ends, (shares @ moves)[None], jump, error)
+            if is_right[0] and abs(both[0]) <= reach:
+                break
+            moves /= 4.0
+        else:
+            return None
         shifts, is_open = np.zeros(len(pixels)), np.ones(len(pixels), dtype=bool)
-        for _ in range(self.how.starts[1]):
-            some, is_right = self._shifts(line, (left, right), moves[is_open], jump, error)
+        for _ in range(self.how.starts[2]):
+            some, is_right = self._shifts(line, ends, moves[is_open], jump, error)
             shifts[is_open], is_open[is_open] = some, ~is_right | (np.abs(some) > reach)
             if not is_open.any():
                 break
             moves[is_open] /= 4.0
+            shares[is_open] *= 4.0
         # Where more than two places tie, moves do not add up.
-        shares = self.draws.rng.random(len(pixels))
-        shares *= min(1.0, reach / (np.abs(shifts) @ shares))
         spread = np.sqrt(4.0 / 6.0) / np.linalg.norm(jump / error)
-        both, is_right = self._shifts(line, (left, right), (shares @ moves)[None], jump, error)
-        adds_up = abs(both[0] - shifts @ shares) <= SIGMAS * spread * np.hypot(
-            1.0, np.linalg.norm(shares)
-        )
-        if is_open.any() or not (is_right.all() and adds_up):
+        apart = abs(both[0] - shifts @ shares) / np.hypot(1.0, np.linalg.norm(shares))
+        if is_open.any() or apart > SIGMAS * spread:
             return None
         steps = np.diag(moves)
         return Face.at(shifts / steps, spread / np.abs(steps), base[pixels], place, spread)

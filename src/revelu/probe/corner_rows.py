@@ -4,6 +4,7 @@ At each corner of what is seen another entry of a filter bends the function.  Wh
 window is taken, faces are a filter's row, or those of two places that tie, ``w - S w``.
 """
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from itertools import product
 
@@ -89,14 +90,16 @@ class CornerRows:
             corner.look(is_first=not corners)
             corners.append((turned, corner))
         units = [
-            (turned, _Unit(corner, shape, group))
+            (turned, _Unit(corner, shape, group, ties=False))
             for turned, corner in corners
             for group in corner.alike()
         ]
-        extents = [extent for _, unit in units if (extent := unit.extent) is not None]
+        if any(unit.shows_ties for _, unit in units):
+            units = [(turned, replace(unit, ties=True)) for turned, unit in units]
+        extents = Counter(extent for _, unit in units if (extent := unit.extent) is not None)
         if not extents:
             return []
-        extent = (max(rows for rows, _ in extents), max(columns for _, columns in extents))
+        extent = extents.most_common(1)[0][0]
         found: list[SeenFilter] = []
         for turned, unit in units:
             for one in unit.filters(extent):
@@ -179,17 +182,27 @@ class _Unit:
     ----------
     shape : (int, int, int)
         Channels, rows and columns of what acts together.
+    ties : bool
+        Whether faces may be those of two places that tie.
     """
 
     corner: CornerKinks
     shape: tuple[int, int, int]
     seen: list[Seen]
+    ties: bool
+
+    @property
+    def shows_ties(self) -> bool:
+        """Whether some of its faces are ties, and others are not alike."""
+        return not self._is_plain and any(
+            replace(self, ties=True).untied(one) is not None for one in self.seen
+        )
 
     @property
     def extent(self) -> tuple[int, int] | None:
         """Rows and columns of its filter; None where only ties show it that are not understood."""
         sizes = [self._box(one).shape[1:] for one in self.seen if not self._may_tie(one)]
-        sizes += [tied.shape[1:] for one in self.seen if (tied := self._untied(one)) is not None]
+        sizes += [tied.shape[1:] for one in self.seen if (tied := self.untied(one)) is not None]
         return min(sizes, key=lambda size: size[0] * size[1], default=None)
 
     def filters(self, extent: tuple[int, int]) -> list[SeenFilter]:
@@ -205,7 +218,7 @@ class _Unit:
         if plain:
             return [self._plain(one.without(pixels), extent) for one in plain]
         for one in self.seen:
-            tied = self._untied(one)
+            tied = self.untied(one)
             if tied is not None and self._fits(tied, extent):
                 return [self._tied(one, tied, extent)]
         return []
@@ -259,15 +272,15 @@ class _Unit:
         return kernel.shape[1] <= extent[0] and kernel.shape[2] <= extent[1]
 
     def _may_tie(self, one: Seen) -> bool:
-        """Whether even images are on the face, and kinks alike are elsewhere."""
+        """Whether even images are on the face, where the largest of windows is taken."""
         w, C = self.corner.row(one.face)
         even = np.ones(len(w) - 1)
         even[-1] = 0.0
         sums = np.array([w[:-1].sum(), w[-1]])
         errors = np.sqrt([even @ C[1:, 1:] @ even, C[-1, -1]])
-        return not self._is_plain and bool((np.abs(sums) <= SIGMAS * errors).all())
+        return self.ties and bool((np.abs(sums) <= SIGMAS * errors).all())
 
-    def _untied(self, one: Seen) -> FloatArray | None:
+    def untied(self, one: Seen) -> FloatArray | None:
         """The kernel of which a face is a tie; None where it is none."""
         if not self._may_tie(one):
             return None

@@ -98,7 +98,8 @@ class StructureInBox(Search):
         X = np.full((n, self.oracle.dim_in), draws.dark)
         X[:, first] = draws.drawn(n, len(first))
         X = draws.rounded(X)
-        return filters.explaining(X, self.oracle(X), (self.most_stride, self.most_rows), self.alike)
+        error = float(np.linalg.norm(self.noise.errors))
+        return filters.explaining(X, self.oracle(X), (self.most_stride, self.most_rows), error)
 
     def _fitted(self, filters: OpenFilters, draws: Draws) -> tuple[LayeredNetwork, float]:
         """All weights, and what they leave of random images."""
