@@ -8,7 +8,8 @@ moves of one pixel at a time: where nothing else bends between t and t' on eithe
 """
 
 import logging
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -32,24 +33,24 @@ class CornerLines:
     ----------
     local : float
         Share of the image's rows or columns that a filter sees at most.
-    asked : (int, int)
-        Lines of a round, and evenly spaced points on each: the finer, the fewer kinks share a
-        spacing.
+    asked : (int, int, int)
+        Lines of a round; evenly spaced points on each: the finer, the fewer kinks share a spacing;
+        and lines of which one is asked where only the least is not known.
     most_rounds : (int, int)
         At the first corner, and at others, where other entries of a filter bend the function; as
         few as there in a row that show no filter are enough.
+    uneven : float
+        Share of a random image in those that are even.
     starts : (int, int, int, int)
         Kinks alike at which faces are looked for, and faces measured, at most; steps tried, each a
         quarter of the one before; and kinks of a face at least, to be one.
-    reach : float
-        Share of the way to where others bend that a kink is moved at most.
     """
 
     local: float
-    asked: tuple[int, int] = (24, 49)
+    asked: tuple[int, int, int] = (24, 49, 8)
     most_rounds: tuple[int, int] = (5, 2)
+    uneven: float = 0.05
     starts: tuple[int, int, int, int] = (6, 2, 3, 3)
-    reach: float = 0.9
 
 
 @dataclass(frozen=True)
@@ -60,11 +61,14 @@ class Draws:
     ----------
     oracle : Oracle
         Asked in its box, or in [-1, 1].
+    known : callable, optional
+        What is known of the answers, and taken away from them.
     """
 
     oracle: Oracle
     noise: NoiseFloor
     rng: np.random.Generator
+    known: Callable[[FloatArray], FloatArray] | None = None
 
     @property
     def ends(self) -> tuple[float, float]:
@@ -135,9 +139,11 @@ class CornerKinks:
     X : ndarray, shape (n, size)
         Where each line is.
     Y : ndarray, shape (n, points, k)
-    seen : list of Seen
-    others : ndarray, shape (m,)
-        Lines of kinks that are not understood.
+        Answers on it, whatever is known of them.
+    D, errors : ndarray, shape (n, points - 2, k) and (n, k)
+        Second differences of what is not, and their standard errors.
+    seen, before : list of Seen
+        What they show, and have shown before what is known was taken away.
     """
 
     how: CornerLines
@@ -149,26 +155,56 @@ class CornerKinks:
     D: FloatArray = field(init=False)
     errors: FloatArray = field(init=False)
     seen: list[Seen] = field(default_factory=list, init=False)
+    before: list[Seen] = field(default_factory=list, init=False)
     _starts: dict[tuple[int, int], tuple[FloatArray, Face | None]] = field(
         default_factory=dict, init=False
     )
 
-    def look(self, *, is_first: bool) -> None:
+    def __post_init__(self) -> None:
+        self.X = np.empty((0, self.size))
+        self.Y = np.empty((0, self.how.asked[1], len(self.draws.noise.errors)))
+
+    def look(self, n_rounds: int) -> None:
         """Ask lines in rounds, until all kinks are understood."""
-        self.X, n_idle = np.empty((0, self.size)), 0
-        others = np.empty(0, dtype=np.intp)
-        for _ in range(self.how.most_rounds[not is_first]):
+        n_idle, others = 0, self._understand()
+        for _ in range(n_rounds):
+            if self.seen and (not len(others) or n_idle == self.how.most_rounds[1]):
+                break
             self._ask(self._images(others))
             n_before = len(self.seen)
             others = self._understand()
             log.debug("faces at a corner: %d, %d kinks of others", len(self.seen), len(others))
             n_idle = n_idle + 1 if len(self.seen) == n_before else 0
-            if self.seen and (not len(others) or n_idle == self.how.most_rounds[1]):
-                break
+
+    def look_beside(self, known: Callable[[FloatArray], FloatArray]) -> None:
+        """Look again where what is known is taken away."""
+        self.draws, self._starts = replace(self.draws, known=known), {}
+        # Of what ties, lines may show more.
+        self.before += [one for one in self.seen if not self.has_even(one.face)]
+        self.look(self.how.most_rounds[1])
 
     def _images(self, others: IntArray) -> FloatArray:
-        """Images of a round: a few rows and columns are drawn, and what lies beyond is even."""
-        n, rng, (_, rows, columns) = self.how.asked[0], self.draws.rng, self.pixels.shape
+        """Images of a round."""
+        n, _, n_each = self.how.asked
+        rng = self.draws.rng
+        X = self._drawn(n if self.draws.known is None else n * n_each)
+        if len(X) > n:
+            # Lines at whose ends answers differ by most of what is not known.
+            ends = self._along(X)[:, [0, -1]].reshape(-1, self.size)
+            Y = self._unknown(ends, self.draws.oracle(ends)).reshape(len(X), 2, -1)
+            X = X[np.argsort(-np.linalg.norm(Y[:, 1] - Y[:, 0], axis=1))[:n]]
+        if len(others):
+            # Lines that have shown others, with another value of a pixel each.
+            near = self.X[rng.choice(others, n // 2)]
+            one = rng.choice(self.pixels.ravel()[1:], len(near))
+            at = np.arange(len(near))
+            near[at, one] = (near[at, one] + X[at, one]) / 2.0
+            X[: len(near)] = near
+        return X
+
+    def _drawn(self, n: int) -> FloatArray:
+        """Images of which a few rows and columns are drawn, and what lies beyond is even."""
+        rng, (_, rows, columns) = self.draws.rng, self.pixels.shape
         # Where it is dark, answers are small, and so are their errors.
         even = np.where(rng.random(n) < 0.5, self.draws.dark, self.draws.drawn(n, 1)[:, 0])
         X = np.repeat(even[:, None], self.size, axis=1)
@@ -177,14 +213,11 @@ class CornerKinks:
         is_drawn = (np.arange(rows)[:, None] < most[:, :1, None]) & (
             np.arange(columns) < most[:, 1:, None]
         )
-        X[:, self.pixels] = np.where(is_drawn[:, None], drawn, even[:, None, None, None])
-        if len(others):
-            # Lines that have shown others, with another value of a pixel each.
-            near = self.X[rng.choice(others, n // 2)]
-            one = rng.choice(self.pixels.ravel()[1:], len(near))
-            at = np.arange(len(near))
-            near[at, one] = (near[at, one] + X[at, one]) / 2.0
-            X[: len(near)] = near
+        shown = np.where(is_drawn[:, None], drawn, even[:, None, None, None])
+        # No two places that see even pixels tie.
+        X[:, self.pixels] = shown + self.how.uneven * (
+            rng.uniform(*self.draws.ends, shown.shape) - shown
+        )
         return X
 
     def alike(self) -> list[list[Seen]]:
@@ -219,33 +252,46 @@ class CornerKinks:
         C[1:, 1:] = step**2 * face.covariance
         return w, C
 
+    def has_even(self, face: Face) -> bool:
+        """Whether even images are on a face, as on those of two places that tie."""
+        w, C = self.row(face)
+        even = np.ones(len(w) - 1)
+        sums = np.array([w[:-1].sum(), w[-1]])
+        errors = np.sqrt([even @ C[:-1, :-1] @ even, C[-1, -1]])
+        return bool((np.abs(sums) <= SIGMAS * errors).all())
+
+    def _along(self, X: FloatArray) -> FloatArray:
+        """Images of lines, (n, points, size)."""
+        along = np.repeat(X[:, None], self.how.asked[1], axis=1)
+        along[:, :, self.pixels.flat[0]] = self.t
+        return self.draws.rounded(along.reshape(-1, self.size)).reshape(along.shape)
+
     def _ask(self, X: FloatArray) -> None:
-        """Second differences along more lines."""
-        n, m = len(X), self.how.asked[1]
-        all_ = np.repeat(self.draws.rounded(X)[:, None], m, axis=1)
-        all_[:, :, self.pixels.flat[0]] = self.t
-        Y = self.draws.oracle(self.draws.rounded(all_.reshape(n * m, -1)))
-        rounding = self.draws.noise.rounding(Y).reshape(n, m, -1).max(axis=1)
-        Y = Y.reshape(n, m, -1)
-        D, errors = second_differences(Y, rounding)
-        if len(self.X):
-            Y, D, errors = (
-                np.concatenate(two) for two in ((self.Y, Y), (self.D, D), (self.errors, errors))
-            )
-        self.X = np.concatenate([self.X, all_[:, 0]])
-        self.Y, self.D, self.errors = Y, D, errors
+        """Ask more lines."""
+        X = self.draws.rounded(X)
+        Y = self.draws.oracle(self._along(X).reshape(-1, self.size))
+        self.X = np.concatenate([self.X, X])
+        self.Y = np.concatenate([self.Y, Y.reshape(len(X), *self.Y.shape[1:])])
+
+    def _unknown(self, X: FloatArray, Y: FloatArray) -> FloatArray:
+        """What is not known of answers ``Y (n, k)``."""
+        return Y if self.draws.known is None else Y - self.draws.known(X)
 
     def _understand(self) -> IntArray:
         """Find the faces of kinks alike, and return the lines of other kinks.
 
         What is known is taken away, and shows what it hid.
         """
+        flat = self.Y.reshape(-1, self.Y.shape[2])
+        left = self._unknown(self._along(self.X).reshape(-1, self.size), flat)
+        rounding = self.draws.noise.rounding(flat).reshape(self.Y.shape).max(axis=1, initial=0.0)
+        self.D, self.errors = second_differences(left.reshape(self.Y.shape), rounding)
         D, P, fewest = self.D, self.given, self.how.starts[3]
         slack = np.sqrt(D.shape[2]) + SIGMAS
         self.seen = []
         while True:
             kinks = LoneKinks.of(D, self.errors)
-            is_open = np.ones(len(kinks.line), dtype=bool)
+            is_open = ~self._as_before(kinks, slack)
             n_before = len(self.seen)
             # The strongest first: those of others are not taken for them.
             for seed in np.argsort(kinks.spread):
@@ -269,7 +315,20 @@ class CornerKinks:
                 known = np.array([one.jump for one in self.seen]).reshape(-1, D.shape[2])
                 apart = (kinks.jump[:, None] - known) / kinks.error[:, None]
                 is_known = (np.linalg.norm(apart, axis=2) <= slack).any(axis=1)
-                return kinks.line[~is_known]
+                is_known |= self._as_before(kinks, slack)
+                return np.asarray(kinks.line[~is_known])
+
+    def _as_before(self, kinks: LoneKinks, slack: float) -> BoolArray:
+        """Kinks of units that were seen before what is known was taken away, (m,)."""
+        found = np.zeros(len(kinks.line), dtype=bool)
+        P = self.given[kinks.line]
+        for one in self.before:
+            on = np.flatnonzero(one.face.agrees(P, kinks.place, kinks.spread))
+            alike = [kinks.apart(int(i)) <= slack for i in on]
+            most = max(alike, key=lambda those: int(those[on].sum()), default=found)
+            if most[on].sum() > 1:
+                found |= most
+        return found
 
     def _start(self, kinks: LoneKinks, i: int, slack: float) -> Face | None:
         """The face of a kink, measured once; None where those alike were tried often enough."""
@@ -291,34 +350,24 @@ class CornerKinks:
     ) -> Face | None:
         """The face of a kink, by moves of one pixel at a time; None where others come between."""
         left, right = _ends(self.D[line], error, place)
-        reach = self.how.reach * min(place - left, right - place)
+        reach = min(place - left, right - place)
         base, pixels = self.X[line].copy(), self.pixels.ravel()[1:]
         towards = np.where(base[pixels] > np.mean(self.draws.ends), -1.0, 1.0)
         moves = np.diag(towards * reach * (self.t[1] - self.t[0]))
         ends, shares = (left, right), self.draws.rng.random(len(pixels))
-        both, is_right = np.full(1, np.inf), np.zeros(1, dtype=bool)
+        spread = np.sqrt(4 / 6) / np.linalg.norm(jump / error)
         for _ in range(self.how.starts[2]):
             both, is_right = self._shifts(line, ends, (shares @ moves)[None], jump, error)
             if is_right[0] and abs(both[0]) <= reach:
-                break
-            moves /= 4.0
-        else:
-            return None
-        shifts, is_open = np.zeros(len(pixels)), np.ones(len(pixels), dtype=bool)
-        for _ in range(self.how.starts[2]):
-            some, is_right = self._shifts(line, ends, moves[is_open], jump, error)
-            shifts[is_open], is_open[is_open] = some, ~is_right | (np.abs(some) > reach)
-            if not is_open.any():
-                break
-            moves[is_open] /= 4.0
-            shares[is_open] *= 4.0
-        # Where more than two places tie, moves do not add up.
-        spread = np.sqrt(4.0 / 6.0) / np.linalg.norm(jump / error)
-        apart = abs(both[0] - shifts @ shares) / np.hypot(1.0, np.linalg.norm(shares))
-        if is_open.any() or apart > SIGMAS * spread:
-            return None
-        steps = np.diag(moves)
-        return Face.at(shifts / steps, spread / np.abs(steps), base[pixels], place, spread)
+                shifts, is_right = self._shifts(line, ends, moves, jump, error)
+                # Where more than two places tie, moves do not add up.
+                apart = abs(both[0] - shifts @ shares) / np.hypot(1.0, np.linalg.norm(shares))
+                if is_right.all() and np.abs(shifts).max() <= reach and apart <= SIGMAS * spread:
+                    steps = np.diag(moves)
+                    errors = spread / np.abs(steps)
+                    return Face.at(shifts / steps, errors, base[pixels], place, spread)
+            moves /= 4
+        return None
 
     def _shifts(
         self,
@@ -332,9 +381,11 @@ class CornerKinks:
         X = np.repeat(self.X[line][None, None], 2, axis=0).repeat(len(moves), axis=1)
         X[:, :, self.pixels.ravel()[1:]] += moves
         X[:, :, self.pixels.flat[0]] = self.t[list(ends)][:, None]
-        Y = self.draws.oracle(self.draws.rounded(X.reshape(-1, self.size)))
-        low, high = Y.reshape(2, len(moves), -1)
-        G = (high - low - self.Y[line, ends[1]] + self.Y[line, ends[0]]) / error
+        still = self._along(self.X[line][None])[0, list(ends)]
+        X = self.draws.rounded(X.reshape(-1, self.size))
+        Y = self._unknown(X, self.draws.oracle(X)).reshape(2, len(moves), -1)
+        Y -= self._unknown(still, self.Y[line, list(ends)])[:, None]
+        G = (Y[1] - Y[0]) / error
         shifts = -(G @ (jump / error)) / float(np.linalg.norm(jump / error)) ** 2
         left = np.linalg.norm(G + np.outer(shifts, jump / error), axis=1)
         return shifts, left <= np.sqrt(len(jump)) + SIGMAS

@@ -5,7 +5,8 @@ window is taken, faces are a filter's row, or those of two places that tie, ``w 
 """
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from itertools import product
 
 import numpy as np
@@ -28,11 +29,22 @@ class CornerRows:
     how : CornerLines
     draws : Draws
     image : Image
+    corners : list of (slices, CornerKinks)
+        How pixels are turned there, and what they show.
+    found : list of SeenFilter
+    ties : bool
+        Whether the largest of windows is taken.
+    extent : (int, int) or None
+        Rows and columns of a filter.
     """
 
     how: CornerLines
     draws: Draws
     image: Image
+    corners: list[tuple[tuple[slice, ...], CornerKinks]] = field(default_factory=list, init=False)
+    found: "list[SeenFilter]" = field(default_factory=list, init=False)
+    ties: bool = field(default=False, init=False)
+    extent: tuple[int, int] | None = field(default=None, init=False)
 
     def window(self) -> tuple[int, int] | None:
         """Rows and columns that act together with the first pixel; None where most of them do."""
@@ -63,8 +75,8 @@ class CornerRows:
         apart = np.abs(Y[0] - Y[1] - Y[2] + Y[3])
         return bool((apart > SIGMAS * error).any())
 
-    def filters(self, window: tuple[int, int]) -> "list[SeenFilter]":
-        """Return the filters that corners show.
+    def look(self, window: tuple[int, int]) -> None:
+        """Find filters at all corners.
 
         Parameters
         ----------
@@ -74,7 +86,6 @@ class CornerRows:
         shape = (self.image.shape[0], *window)
         ends = [range(2 if size > 1 else 1) for size in window]
         last = [self._last(axis) for axis in (0, 1)]
-        corners: list[tuple[tuple[slice, ...], CornerKinks]] = []
         for down, across in product(*ends):
             box = [
                 (end + 1 - size, end + 1) if is_last else (0, size)
@@ -87,27 +98,43 @@ class CornerRows:
             )
             pixels = self.image.pixels(box[0], box[1]).reshape(shape)[turned]
             corner = CornerKinks(self.how, self.draws, self.image.size, pixels)
-            corner.look(is_first=not corners)
-            corners.append((turned, corner))
+            corner.look(self.how.most_rounds[bool(self.corners)])
+            self.corners.append((turned, corner))
+        self._collect()
+
+    def look_beside(self, known: Callable[[FloatArray], FloatArray]) -> bool:
+        """Find filters beside those of a network, and return whether there are any."""
+        before = self.found
+        for _, corner in self.corners:
+            corner.look_beside(known)
+        self._collect()
+        return any(not any(one is other for other in before) for one in self.found)
+
+    def _collect(self) -> None:
+        """Filters of all corners, each of them once, beside those that are known."""
         units = [
-            (turned, _Unit(corner, shape, group, ties=False))
-            for turned, corner in corners
+            (turned, _Unit(corner, corner.pixels.shape, group, ties=False))
+            for turned, corner in self.corners
             for group in corner.alike()
         ]
-        if any(unit.shows_ties for _, unit in units):
-            units = [(turned, replace(unit, ties=True)) for turned, unit in units]
+        self.ties = self.ties or any(unit.shows_ties for _, unit in units)
+        units = [(turned, replace(unit, ties=self.ties)) for turned, unit in units]
         extents = Counter(extent for _, unit in units if (extent := unit.extent) is not None)
         if not extents:
-            return []
-        extent = extents.most_common(1)[0][0]
-        found: list[SeenFilter] = []
+            return
+        extent = self.extent or extents.most_common(1)[0][0]
+        self.extent = extent
+        atol = 1.0 / self.how.asked[1]
         for turned, unit in units:
             for one in unit.filters(extent):
                 new = replace(one, kernel=one.kernel[turned])
-                same = [other for other in found if new.is_of(other, 1.0 / self.how.asked[1])]
-                found = [other for other in found if not new.is_of(other, 1.0 / self.how.asked[1])]
-                found.append(new.merged(same))
-        return found
+                same = [other for other in self.found if new.is_of(other, atol)]
+                best = new.merged(same)
+                if not any(best is other for other in same):
+                    self.found = [
+                        other for other in self.found if not any(other is o for o in same)
+                    ]
+                    self.found.append(best)
 
     def _last(self, axis: int) -> int:
         """The last row or column that the outputs see: windows may leave some out."""
@@ -165,13 +192,13 @@ class SeenFilter:
 
     def merged(self, others: "list[SeenFilter]") -> "SeenFilter":
         """Return the one of whom most is known."""
-        every = [self, *others]
+        every = [*others, self]
         best = min(every, key=lambda one: (one.is_least, -one.b if one.is_least else one.error))
         known = next((one for one in every if one.is_oriented), best)
+        if best.is_oriented or not known.is_oriented:
+            return best
         sign = best.turned_to(known)
-        return replace(
-            best, kernel=sign * best.kernel, b=sign * best.b, is_oriented=known.is_oriented
-        )
+        return replace(best, kernel=sign * best.kernel, b=sign * best.b, is_oriented=True)
 
 
 @dataclass(frozen=True)
@@ -273,12 +300,7 @@ class _Unit:
 
     def _may_tie(self, one: Seen) -> bool:
         """Whether even images are on the face, where the largest of windows is taken."""
-        w, C = self.corner.row(one.face)
-        even = np.ones(len(w) - 1)
-        even[-1] = 0.0
-        sums = np.array([w[:-1].sum(), w[-1]])
-        errors = np.sqrt([even @ C[1:, 1:] @ even, C[-1, -1]])
-        return self.ties and bool((np.abs(sums) <= SIGMAS * errors).all())
+        return self.ties and self.corner.has_even(one.face)
 
     def untied(self, one: Seen) -> FloatArray | None:
         """The kernel of which a face is a tie; None where it is none."""

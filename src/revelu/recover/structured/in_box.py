@@ -4,7 +4,7 @@ Lines along pixels at the corners show filters without signs.  All weights are f
 images with others beside that are always on: what outputs read of those tells the signs.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from revelu.probe.corner_rows import CornerRows
 from revelu.recover.method import Candidate, Disagreement, Search, Why
 from revelu.recover.structured.joint_fit import JointFit
 from revelu.recover.structured.pixel_rows import PixelRows
+from revelu.types import FloatArray
 
 __all__ = ["StructureInBox"]
 
@@ -40,6 +41,15 @@ class StructureInBox(Search):
     """Layers of fewer numbers leave this many times as much,"""
     most_left: float = 1e4
     """and answers this many of their errors."""
+    most_looks: int = 3
+    """Fits, and looks for filters beside those of them."""
+    X: FloatArray = field(init=False)
+    Y: FloatArray = field(init=False)
+    """Random images, and what they were answered."""
+
+    def __post_init__(self) -> None:
+        self.X = np.empty((0, self.oracle.dim_in))
+        self.Y = np.empty((0, len(self.noise.scale)))
 
     def propose(self) -> Candidate:
         """Find filters, lay them out, and fit."""
@@ -74,18 +84,31 @@ class StructureInBox(Search):
         window = corners.window()
         if window is None:
             return "neurons see most of the image"
-        seen = corners.filters(window)
-        if not seen:
-            return "no corner shows filters"
-        kernels, biases, is_open = (
-            np.array(part)
-            for part in zip(*((s.kernel, s.b, not s.is_oriented) for s in seen), strict=True)
-        )
-        laid = self._laid_out(OpenFilters(kernels, biases, is_open, image.shape, draws.on), draws)
-        if laid is None or laid.n_features > self.most_features:
-            return "windows of filters are not understood"
-        self.tell("fitting filters and the dense layer")
-        network, left = self._fitted(laid, draws)
+        corners.look(window)
+        laid: OpenFilters | None = None
+        for n_looks in range(self.most_looks):
+            if not corners.found:
+                return "no corner shows filters"
+            kernels, biases, is_open = (
+                np.array(part)
+                for part in zip(
+                    *((s.kernel, s.b, not s.is_oriented) for s in corners.found), strict=True
+                )
+            )
+            if laid is None:
+                filters = OpenFilters(kernels, biases, is_open, image.shape, draws.on)
+                laid = self._laid_out(filters, draws)
+            else:
+                laid = replace(laid, kernels=kernels, biases=biases, is_open=is_open)
+            if laid is None or laid.n_features > self.most_features:
+                return "windows of filters are not understood"
+            self.tell("fitting filters and the dense layer")
+            network, left = self._fitted(laid, draws)
+            if left <= self.alike * self._error or n_looks + 1 == self.most_looks:
+                break
+            self.tell("looking for filters beside them")
+            if not corners.look_beside(network):
+                break
         if left > self.most_left * self._error:
             return f"filters leave {left:.1g} of the answers unexplained"
         return network, left
@@ -104,8 +127,10 @@ class StructureInBox(Search):
     def _fitted(self, filters: OpenFilters, draws: Draws) -> tuple[LayeredNetwork, float]:
         """All weights, and what they leave of random images."""
         n = int((1.0 + self.spare) * filters.n_features) + self.least_spare
-        X = draws.rounded(draws.drawn(n, self.oracle.dim_in))
-        Y = self.oracle(X)
+        X = draws.rounded(draws.drawn(max(0, n - len(self.X)), self.oracle.dim_in))
+        self.Y = np.concatenate([self.Y, self.oracle(X)]) if len(X) else self.Y
+        self.X = X = np.concatenate([self.X, X])
+        Y = self.Y
         errors = self.noise.sigma_at(X, Y).max(axis=1)
         fit = JointFit(filters.conv, None, filters.pool, X, Y, errors.min() / errors, self.rng)
         left = fit.run(0.0)
