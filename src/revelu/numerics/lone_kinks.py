@@ -56,6 +56,8 @@ class LoneKinks:
                     continue
                 at = np.arange(start - (end - start == 1), end + (end - start == 1))
                 jump = D[i, start:end].sum(axis=0)
+                if not jump.any():
+                    continue
                 shares = scaled[i, at] @ (jump / error[i])
                 shares /= shares.sum()
                 rest = np.linalg.norm(scaled[i, at] - np.outer(shares, jump / error[i]))

@@ -16,11 +16,11 @@ import numpy as np
 
 from revelu.numerics.confidence import SIGMAS
 from revelu.numerics.lone_kinks import LoneKinks, bends, second_differences, without_kink
-from revelu.oracle import NoiseFloor, Oracle
+from revelu.probe.draws import Draws
 from revelu.probe.kink_faces import Face
 from revelu.types import BoolArray, FloatArray, IntArray
 
-__all__ = ["CornerKinks", "CornerLines", "Draws", "Seen"]
+__all__ = ["CornerKinks", "CornerLines", "Seen"]
 
 log = logging.getLogger(__name__)
 
@@ -39,8 +39,6 @@ class CornerLines:
     most_rounds : (int, int)
         At the first corner, and at others, where other entries of a filter bend the function; as
         few as there in a row that show no filter are enough.
-    uneven : float
-        Share of a random image in those that are even.
     starts : (int, int, int, int)
         Kinks alike at which faces are looked for, and faces measured, at most; steps tried, each a
         quarter of the one before; and kinks of a face at least, to be one.
@@ -49,53 +47,7 @@ class CornerLines:
     local: float
     asked: tuple[int, int, int] = (24, 49, 8)
     most_rounds: tuple[int, int] = (5, 2)
-    uneven: float = 0.05
     starts: tuple[int, int, int, int] = (6, 2, 3, 3)
-
-
-@dataclass(frozen=True)
-class Draws:
-    """Images of a box.
-
-    Attributes
-    ----------
-    oracle : Oracle
-        Asked in its box, or in [-1, 1].
-    known : callable, optional
-        What is known of the answers, and taken away from them.
-    """
-
-    oracle: Oracle
-    noise: NoiseFloor
-    rng: np.random.Generator
-    known: Callable[[FloatArray], FloatArray] | None = None
-
-    @property
-    def ends(self) -> tuple[float, float]:
-        """Values of a pixel."""
-        return self.oracle.box or (-1.0, 1.0)
-
-    @property
-    def dark(self) -> float:
-        """A value of pixels at which answers are small."""
-        return self.ends[0]
-
-    @property
-    def on(self) -> float:
-        """A bias with which a pixel is always on."""
-        return max(map(abs, self.ends))
-
-    def drawn(self, n: int, m: int) -> FloatArray:
-        """Values of pixels, half of them uniform, and half with a share at an end, (n, m)."""
-        X = self.rng.uniform(*self.ends, (n, m))
-        is_outer = self.rng.random((n, m)) < self.rng.random((n, 1))
-        is_outer[::2] = False
-        is_low = self.rng.random((n, m)) < self.rng.random((n, 1))
-        return np.asarray(np.where(is_outer, np.where(is_low, *self.ends), X))
-
-    def rounded(self, X: FloatArray) -> FloatArray:
-        """Inputs near others that the target need not round."""
-        return X if self.noise.is_exact else self.oracle.in_float32(X)
 
 
 @dataclass(frozen=True)
@@ -215,7 +167,7 @@ class CornerKinks:
         )
         shown = np.where(is_drawn[:, None], drawn, even[:, None, None, None])
         # No two places that see even pixels tie.
-        X[:, self.pixels] = shown + self.how.uneven * (
+        X[:, self.pixels] = shown + 2.0 / self.how.asked[1] * (
             rng.uniform(*self.draws.ends, shown.shape) - shown
         )
         return X

@@ -10,11 +10,13 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 
 from revelu.network.images import Image
 from revelu.numerics.confidence import SIGMAS
 from revelu.numerics.shifted_sums import cropped, untied
-from revelu.probe.corner_kinks import CornerKinks, CornerLines, Draws, Seen
+from revelu.probe.corner_kinks import CornerKinks, CornerLines, Seen
+from revelu.probe.draws import Draws
 from revelu.types import FloatArray, IntArray
 
 __all__ = ["CornerRows", "SeenFilter"]
@@ -254,10 +256,22 @@ class _Unit:
         """The filter whose row a face is."""
         w, C = self.corner.row(one.face)
         kernel = w[:-1].reshape(self.shape)[:, : extent[0], : extent[1]]
-        scale = self._up(one) / float(np.linalg.norm(kernel))
+        up = self._up(one) if not self._is_plain else self._below(kernel, float(w[-1]), one)
+        scale = (up or 1.0) / float(np.linalg.norm(kernel))
         error = float(np.sqrt(np.diag(C)).max() * abs(scale))
-        is_oriented = not self._is_plain
-        return SeenFilter(scale * kernel, scale * w[-1], error, False, is_oriented)
+        return SeenFilter(scale * kernel, scale * w[-1], error, False, up != 0.0)
+
+    def _below(self, kernel: FloatArray, b: float, one: Seen) -> float:
+        """The sign with which the other places are under 0 at all kinks; 0 where that is open."""
+        images = self._kinks()[:, :-1].reshape(-1, *self.shape)
+        windows = sliding_window_view(images, kernel.shape, axis=(1, 2, 3))
+        z = (windows * kernel).sum(axis=(4, 5, 6)).reshape(len(images), -1)[:, 1:] + b
+        ups = [
+            up
+            for up in (1.0, -1.0)
+            if (up * z).max(initial=0.0) <= self.corner.row(one.face)[1].max() ** 0.5
+        ]
+        return ups[0] if self.ties and len(ups) == 1 else 0.0
 
     def _tied(self, one: Seen, tied: FloatArray, extent: tuple[int, int]) -> SeenFilter:
         """The filter that ties, with the least bias with which no kink is where it is off."""
@@ -296,7 +310,7 @@ class _Unit:
 
     @staticmethod
     def _fits(kernel: FloatArray, extent: tuple[int, int]) -> bool:
-        return kernel.shape[1] <= extent[0] and kernel.shape[2] <= extent[1]
+        return bool(kernel.shape[1] <= extent[0] and kernel.shape[2] <= extent[1])
 
     def _may_tie(self, one: Seen) -> bool:
         """Whether even images are on the face, where the largest of windows is taken."""

@@ -28,6 +28,22 @@ def in_float32(network: LayeredNetwork):
     return lambda X: network(X).astype(np.float32)
 
 
+@pytest.mark.parametrize(("n_rows", "size"), [(2, 4), (3, 3), (2, 2)])
+def test_largest_of_windows_come_back_from_float32_answers_in_a_box(n_rows, size):
+    rng = np.random.default_rng(n_rows)
+    kernels = rng.standard_normal((2, 1, n_rows, n_rows))
+    conv = Convolution(kernels, 0.3 * rng.standard_normal(2), (1, 9, 9))
+    pool = Pooling("max", conv.shape_out, (size, size), (size, size))
+    A = rng.standard_normal((5, pool.size_out)) / np.sqrt(pool.size_out)
+    true = LayeredNetwork([conv, Relu(), pool, Dense(A, rng.standard_normal(5))])
+    found = extracted(true)
+    assert found.status is revelu.Status.RECOVERED, found.evidence
+    assert found.ledger.n_recovery <= 25_000
+    assert found.network.layers[2] == pool
+    X = np.random.default_rng(2).random((1000, 81))
+    assert np.abs(found.network(X) - true(X)).max() < 1e-5
+
+
 def test_pooled_filters_come_back_from_float32_answers_in_a_box():
     true = small("average")
     found = revelu.extract(
@@ -82,17 +98,43 @@ def test_a_network_that_reads_a_box_s_coordinates_keeps_its_filters():
     np.testing.assert_allclose(moved(X), network(0.5 * X + 0.5), atol=1e-12)
 
 
-def test_a_filter_that_no_corner_shows_is_said_to_be_missing(monkeypatch):
-    shown = CornerRows.filters
-    monkeypatch.setattr(CornerRows, "filters", lambda self, window: shown(self, window)[:-1])
-    found = revelu.extract(
-        in_float32(small("average")),
-        dim_in=81,
+def without_the_last(monkeypatch):
+    looked = CornerRows.look
+
+    def look(self, window):
+        looked(self, window)
+        self.found.pop()
+        for _, corner in self.corners:
+            corner.seen = []
+
+    monkeypatch.setattr(CornerRows, "look", look)
+
+
+def extracted(target: LayeredNetwork):
+    return revelu.extract(
+        in_float32(target),
+        dim_in=target.dim_in,
         image="9x9x1",
         domain=Domain.box(0.0, 1.0),
         seed=1,
         method="shared_weights",
     )
+
+
+def test_a_filter_that_was_missed_is_found_beside_the_others(monkeypatch):
+    without_the_last(monkeypatch)
+    true = small("average")
+    found = extracted(true)
+    assert found.status is revelu.Status.RECOVERED, found.evidence
+    assert found.ledger.n_recovery <= 15_000
+    X = np.random.default_rng(2).random((1000, 81))
+    assert np.abs(found.network(X) - true(X)).max() < 1e-5
+
+
+def test_a_filter_that_no_corner_shows_is_said_to_be_missing(monkeypatch):
+    without_the_last(monkeypatch)
+    monkeypatch.setattr(CornerRows, "look_beside", lambda *_: False)
+    found = extracted(small("average"))
     assert found.status is not revelu.Status.RECOVERED
     assert any("filters leave" in said for said in found.evidence), found.evidence
     assert found.ledger.n_recovery <= 30_000

@@ -13,8 +13,9 @@ from revelu.network import LayeredNetwork
 from revelu.network.images import Image
 from revelu.network.open_filters import OpenFilters
 from revelu.numerics.interruption import interruptible
-from revelu.probe.corner_kinks import CornerLines, Draws
+from revelu.probe.corner_kinks import CornerLines
 from revelu.probe.corner_rows import CornerRows
+from revelu.probe.draws import Draws
 from revelu.recover.method import Candidate, Disagreement, Search, Why
 from revelu.recover.structured.joint_fit import JointFit
 from revelu.recover.structured.pixel_rows import PixelRows
@@ -85,16 +86,14 @@ class StructureInBox(Search):
         if window is None:
             return "neurons see most of the image"
         corners.look(window)
-        laid: OpenFilters | None = None
+        if not corners.found:
+            return "no corner shows filters"
+        laid, left = None, np.inf
         for n_looks in range(self.most_looks):
-            if not corners.found:
-                return "no corner shows filters"
-            kernels, biases, is_open = (
-                np.array(part)
-                for part in zip(
-                    *((s.kernel, s.b, not s.is_oriented) for s in corners.found), strict=True
-                )
+            kernels, biases = (
+                np.array([getattr(f, a) for f in corners.found]) for a in ("kernel", "b")
             )
+            is_open = np.array([not f.is_oriented for f in corners.found])
             if laid is None:
                 filters = OpenFilters(kernels, biases, is_open, image.shape, draws.on)
                 laid = self._laid_out(filters, draws)
@@ -103,8 +102,9 @@ class StructureInBox(Search):
             if laid is None or laid.n_features > self.most_features:
                 return "windows of filters are not understood"
             self.tell("fitting filters and the dense layer")
-            network, left = self._fitted(laid, draws)
-            if left <= self.alike * self._error or n_looks + 1 == self.most_looks:
+            before, (network, left) = left, self._fitted(laid, draws)
+            is_last = n_looks + 1 == self.most_looks or left > before / 2.0
+            if left <= self.alike * self._error or is_last:
                 break
             self.tell("looking for filters beside them")
             if not corners.look_beside(network):
@@ -129,12 +129,14 @@ class StructureInBox(Search):
         n = int((1.0 + self.spare) * filters.n_features) + self.least_spare
         X = draws.rounded(draws.drawn(max(0, n - len(self.X)), self.oracle.dim_in))
         self.Y = np.concatenate([self.Y, self.oracle(X)]) if len(X) else self.Y
-        self.X = X = np.concatenate([self.X, X])
-        Y = self.Y
+        self.X = np.concatenate([self.X, X])
+        X, Y = self.X, self.Y
         errors = self.noise.sigma_at(X, Y).max(axis=1)
         fit = JointFit(filters.conv, None, filters.pool, X, Y, errors.min() / errors, self.rng)
         left = fit.run(0.0)
         is_kept, turned = filters.signs(fit.conv.kernels, fit.A[:-1], fit.shares())
+        if is_kept.all() and not turned.any():
+            return LayeredNetwork(fit.layers()), left
         fewer = fit.only(is_kept)
         fewer.conv = fewer.conv.flip(turned)
         after = fewer.run(0.0)
