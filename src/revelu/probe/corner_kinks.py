@@ -94,8 +94,7 @@ class CornerKinks:
         Answers on it, whatever is known of them.
     D, errors : ndarray, shape (n, points - 2, k) and (n, k)
         Second differences of what is not, and their standard errors.
-    seen, before : list of Seen
-        What they show, and have shown before what is known was taken away.
+    seen : list of Seen
     """
 
     how: CornerLines
@@ -107,7 +106,6 @@ class CornerKinks:
     D: FloatArray = field(init=False)
     errors: FloatArray = field(init=False)
     seen: list[Seen] = field(default_factory=list, init=False)
-    before: list[Seen] = field(default_factory=list, init=False)
     _starts: dict[tuple[int, int], tuple[FloatArray, Face | None]] = field(
         default_factory=dict, init=False
     )
@@ -120,7 +118,7 @@ class CornerKinks:
         """Ask lines in rounds, until all kinks are understood."""
         n_idle, others = 0, self._understand()
         for _ in range(n_rounds):
-            if self.seen and (not len(others) or n_idle == self.how.most_rounds[1]):
+            if self.jumps or (self.seen and (not len(others) or n_idle == self.how.most_rounds[1])):
                 break
             self._ask(self._images(others))
             n_before = len(self.seen)
@@ -128,11 +126,15 @@ class CornerKinks:
             log.debug("faces at a corner: %d, %d kinks of others", len(self.seen), len(others))
             n_idle = n_idle + 1 if len(self.seen) == n_before else 0
 
+    @property
+    def jumps(self) -> bool:
+        """Whether lines bend, but at none of the places as piecewise affine functions do."""
+        has_kinks = bool(len(LoneKinks.of(self.D, self.errors).line))
+        return not has_kinks and bool(bends(self.D, self.errors[:, None]).any())
+
     def look_beside(self, known: Callable[[FloatArray], FloatArray]) -> None:
         """Look again where what is known is taken away."""
         self.draws, self._starts = replace(self.draws, known=known), {}
-        # Of what ties, lines may show more.
-        self.before += [one for one in self.seen if not self.has_even(one.face)]
         self.look(self.how.most_rounds[1])
 
     def _images(self, others: IntArray) -> FloatArray:
@@ -237,13 +239,15 @@ class CornerKinks:
         flat = self.Y.reshape(-1, self.Y.shape[2])
         left = self._unknown(self._along(self.X).reshape(-1, self.size), flat)
         rounding = self.draws.noise.rounding(flat).reshape(self.Y.shape).max(axis=1, initial=0.0)
+        # Answers of 0 are known to be exact to no one.
+        rounding = np.maximum(rounding, np.finfo(np.float32).eps * self.draws.noise.errors)
         self.D, self.errors = second_differences(left.reshape(self.Y.shape), rounding)
         D, P, fewest = self.D, self.given, self.how.starts[3]
         slack = np.sqrt(D.shape[2]) + SIGMAS
         self.seen = []
         while True:
             kinks = LoneKinks.of(D, self.errors)
-            is_open = ~self._as_before(kinks, slack)
+            is_open = ~self._bent(kinks)
             n_before = len(self.seen)
             # The strongest first: those of others are not taken for them.
             for seed in np.argsort(kinks.spread):
@@ -267,20 +271,18 @@ class CornerKinks:
                 known = np.array([one.jump for one in self.seen]).reshape(-1, D.shape[2])
                 apart = (kinks.jump[:, None] - known) / kinks.error[:, None]
                 is_known = (np.linalg.norm(apart, axis=2) <= slack).any(axis=1)
-                is_known |= self._as_before(kinks, slack)
+                is_known |= self._bent(kinks)
                 return np.asarray(kinks.line[~is_known])
 
-    def _as_before(self, kinks: LoneKinks, slack: float) -> BoolArray:
-        """Kinks of units that were seen before what is known was taken away, (m,)."""
-        found = np.zeros(len(kinks.line), dtype=bool)
-        P = self.given[kinks.line]
-        for one in self.before:
-            on = np.flatnonzero(one.face.agrees(P, kinks.place, kinks.spread))
-            alike = [kinks.apart(int(i)) <= slack for i in on]
-            most = max(alike, key=lambda those: int(those[on].sum()), default=found)
-            if most[on].sum() > 1:
-                found |= most
-        return found
+    def _bent(self, kinks: LoneKinks) -> BoolArray:
+        """Where what is known bends as well, (m,): those kinks are no others'."""
+        if self.draws.known is None:
+            return np.zeros(len(kinks.line), dtype=bool)
+        known = self.draws.known(self._along(self.X).reshape(-1, self.size))
+        D, _ = second_differences(known.reshape(self.Y.shape), self.errors)
+        is_bent = np.pad(bends(D, self.errors[:, None]), ((0, 0), (1, 1)))
+        before = kinks.place.astype(np.intp)
+        return np.asarray(is_bent[kinks.line, before] | is_bent[kinks.line, before + 1])
 
     def _start(self, kinks: LoneKinks, i: int, slack: float) -> Face | None:
         """The face of a kink, measured once; None where those alike were tried often enough."""

@@ -102,6 +102,8 @@ class CornerRows:
             corner = CornerKinks(self.how, self.draws, self.image.size, pixels)
             corner.look(self.how.most_rounds[bool(self.corners)])
             self.corners.append((turned, corner))
+            if corner.jumps:
+                return
         self._collect()
 
     def look_beside(self, known: Callable[[FloatArray], FloatArray]) -> bool:
