@@ -118,7 +118,8 @@ class CornerKinks:
         """Ask lines in rounds, until all kinks are understood."""
         n_idle, others = 0, self._understand()
         for _ in range(n_rounds):
-            if self.jumps or (self.seen and (not len(others) or n_idle == self.how.most_rounds[1])):
+            is_idle, is_over = n_idle >= self.how.most_rounds[1], not len(others)
+            if self.jumps or (is_over and self.seen) or (is_idle and (is_over or self.seen)):
                 break
             self._ask(self._images(others))
             n_before = len(self.seen)
@@ -157,21 +158,23 @@ class CornerKinks:
         return X
 
     def _drawn(self, n: int) -> FloatArray:
-        """Images of which a few rows and columns are drawn, and what lies beyond is even."""
+        """Images of a level, a few rows and columns of another one, and shares of those drawn."""
         rng, (_, rows, columns) = self.draws.rng, self.pixels.shape
         # Where it is dark, answers are small, and so are their errors.
-        even = np.where(rng.random(n) < 0.5, self.draws.dark, self.draws.drawn(n, 1)[:, 0])
-        X = np.repeat(even[:, None], self.size, axis=1)
-        drawn = self.draws.drawn(n, self.pixels.size).reshape(n, *self.pixels.shape)
+        is_dark = rng.random((2, n)) < 0.5
+        levels = np.where(is_dark, self.draws.dark, self.draws.drawn(2, n))
+        X = np.repeat(levels[0][:, None], self.size, axis=1)
         most = rng.integers(1, (rows + 1, columns + 1), size=(n, 2))
-        is_drawn = (np.arange(rows)[:, None] < most[:, :1, None]) & (
+        is_inner = (np.arange(rows)[:, None] < most[:, :1, None]) & (
             np.arange(columns) < most[:, 1:, None]
         )
-        shown = np.where(is_drawn[:, None], drawn, even[:, None, None, None])
+        outer, inner = levels[..., None, None, None]
+        drawn = self.draws.drawn(n, self.pixels.size).reshape(n, *self.pixels.shape)
+        is_drawn = rng.random(drawn.shape) < 2.0 * rng.random((n, 1, 1, 1))
+        shown = np.where(is_inner[:, None], np.where(is_drawn, drawn, inner), outer)
         # No two places that see even pixels tie.
-        X[:, self.pixels] = shown + 2.0 / self.how.asked[1] * (
-            rng.uniform(*self.draws.ends, shown.shape) - shown
-        )
+        share, uneven = 2.0 / self.how.asked[1], rng.uniform(*self.draws.ends, shown.shape)
+        X[:, self.pixels] = shown + share * (uneven - shown)
         return X
 
     def alike(self) -> list[list[Seen]]:

@@ -12,6 +12,7 @@ from revelu.network.open_filters import OpenFilters
 from revelu.numerics.lone_kinks import LoneKinks, second_differences, without_kink
 from revelu.oracle import Domain
 from revelu.probe.corner_rows import CornerRows
+from revelu.probe.kink_faces import Face
 
 
 def small(kind: str, seed: int = 0, n_filters: int = 4) -> LayeredNetwork:
@@ -138,3 +139,38 @@ def test_a_filter_that_no_corner_shows_is_said_to_be_missing(monkeypatch):
     assert found.status is not revelu.Status.RECOVERED
     assert any("filters leave" in said for said in found.evidence), found.evidence
     assert found.ledger.n_recovery <= 30_000
+
+
+def test_a_face_is_what_the_kinks_on_it_tell():
+    rng = np.random.default_rng(5)
+    true = np.array([0.5, -2.0, 0.0, 7.0])
+    P = np.column_stack([rng.uniform(-1.0, 1.0, (30, 3)), np.ones(30)])
+    spread = np.full(30, 1e-4)
+    places = P @ true + spread * rng.standard_normal(30)
+    places[::3] += 1.0
+    rough = true[:3] + 0.02 * rng.standard_normal(3)
+    face = Face.at(rough, np.full(3, 0.02), P[1, :3], places[1], spread[1])
+    joined = face.joined(P, places, spread)
+    np.testing.assert_array_equal(joined.agrees(P, places, spread), np.arange(30) % 3 > 0)
+    assert (np.abs(joined.x - true) < 6.0 * np.sqrt(np.diag(joined.covariance))).all()
+    assert np.sqrt(np.diag(joined.covariance)).max() < 1e-4
+    known = joined.without(np.array([2]))
+    assert known.x[2] == 0.0
+    np.testing.assert_allclose(known.x, true, atol=3e-4)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_trees_are_no_filters(seed):
+    rng = np.random.default_rng(seed)
+    at, pixels, values = rng.random(60), rng.integers(0, 81, 60), rng.standard_normal((60, 5))
+    found = revelu.extract(
+        lambda X: ((X[:, pixels] > at) @ values).astype(np.float32),
+        dim_in=81,
+        image="9x9x1",
+        domain=Domain.box(0.0, 1.0),
+        seed=seed,
+        method="shared_weights",
+    )
+    assert found.status is not revelu.Status.RECOVERED
+    assert found.network is None
+    assert found.ledger.n_recovery <= 15_000
