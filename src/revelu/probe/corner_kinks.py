@@ -46,7 +46,7 @@ class CornerLines:
 
     local: float
     asked: tuple[int, int, int] = (24, 49, 8)
-    most_rounds: tuple[int, int] = (5, 2)
+    most_rounds: tuple[int, int] = (3, 1)
     starts: tuple[int, int, int, int] = (6, 2, 3, 3)
 
 
@@ -91,7 +91,9 @@ class CornerKinks:
     X : ndarray, shape (n, size)
         Where each line is.
     Y : ndarray, shape (n, points, k)
-        Answers on it, whatever is known of them.
+        Answers on it,
+    known : ndarray, shape (n, points, k)
+        and what is known of them.
     D, errors : ndarray, shape (n, points - 2, k) and (n, k)
         Second differences of what is not, and their standard errors.
     seen : list of Seen
@@ -103,6 +105,7 @@ class CornerKinks:
     pixels: IntArray
     X: FloatArray = field(init=False)
     Y: FloatArray = field(init=False)
+    known: FloatArray = field(init=False)
     D: FloatArray = field(init=False)
     errors: FloatArray = field(init=False)
     seen: list[Seen] = field(default_factory=list, init=False)
@@ -113,6 +116,7 @@ class CornerKinks:
     def __post_init__(self) -> None:
         self.X = np.empty((0, self.size))
         self.Y = np.empty((0, self.how.asked[1], len(self.draws.noise.errors)))
+        self.known = self.Y
 
     def look(self, n_rounds: int) -> None:
         """Ask lines in rounds, until all kinks are understood."""
@@ -136,6 +140,7 @@ class CornerKinks:
     def look_beside(self, known: Callable[[FloatArray], FloatArray]) -> None:
         """Look again where what is known is taken away."""
         self.draws, self._starts = replace(self.draws, known=known), {}
+        self.known = self._known(self.X)
         self.look(self.how.most_rounds[1])
 
     def _images(self, others: IntArray) -> FloatArray:
@@ -229,6 +234,14 @@ class CornerKinks:
         Y = self.draws.oracle(self._along(X).reshape(-1, self.size))
         self.X = np.concatenate([self.X, X])
         self.Y = np.concatenate([self.Y, Y.reshape(len(X), *self.Y.shape[1:])])
+        self.known = np.concatenate([self.known, self._known(X)])
+
+    def _known(self, X: FloatArray) -> FloatArray:
+        """What is known along lines, (n, points, k)."""
+        shape = (len(X), *self.Y.shape[1:])
+        if self.draws.known is None or not len(X):
+            return np.zeros(shape)
+        return self.draws.known(self._along(X).reshape(-1, self.size)).reshape(shape)
 
     def _unknown(self, X: FloatArray, Y: FloatArray) -> FloatArray:
         """What is not known of answers ``Y (n, k)``."""
@@ -240,11 +253,10 @@ class CornerKinks:
         What is known is taken away, and shows what it hid.
         """
         flat = self.Y.reshape(-1, self.Y.shape[2])
-        left = self._unknown(self._along(self.X).reshape(-1, self.size), flat)
         rounding = self.draws.noise.rounding(flat).reshape(self.Y.shape).max(axis=1, initial=0.0)
         # Answers of 0 are known to be exact to no one.
         rounding = np.maximum(rounding, np.finfo(np.float32).eps * self.draws.noise.errors)
-        self.D, self.errors = second_differences(left.reshape(self.Y.shape), rounding)
+        self.D, self.errors = second_differences(self.Y - self.known, rounding)
         D, P, fewest = self.D, self.given, self.how.starts[3]
         slack = np.sqrt(D.shape[2]) + SIGMAS
         self.seen = []
@@ -279,10 +291,7 @@ class CornerKinks:
 
     def _bent(self, kinks: LoneKinks) -> BoolArray:
         """Where what is known bends as well, (m,): those kinks are no others'."""
-        if self.draws.known is None:
-            return np.zeros(len(kinks.line), dtype=bool)
-        known = self.draws.known(self._along(self.X).reshape(-1, self.size))
-        D, _ = second_differences(known.reshape(self.Y.shape), self.errors)
+        D, _ = second_differences(self.known, self.errors)
         is_bent = np.pad(bends(D, self.errors[:, None]), ((0, 0), (1, 1)))
         before = kinks.place.astype(np.intp)
         return np.asarray(is_bent[kinks.line, before] | is_bent[kinks.line, before + 1])

@@ -46,7 +46,8 @@ class StructureInBox(Search):
     """Fits, and looks for filters beside those of them."""
     X: FloatArray = field(init=False)
     Y: FloatArray = field(init=False)
-    """Random images, and what they were answered."""
+    held: LayeredNetwork = field(init=False)
+    """Random images, what they were answered, and the dense layer above filters as measured."""
 
     def __post_init__(self) -> None:
         self.X = np.empty((0, self.oracle.dim_in))
@@ -107,7 +108,7 @@ class StructureInBox(Search):
             if left <= self.alike * self._error or is_last:
                 break
             self.tell("looking for filters beside them")
-            if not corners.look_beside(network):
+            if not any(corners.look_beside(self.held) for _ in range(2)):
                 break
         if left > self.most_left * self._error:
             return f"filters leave {left:.1g} of the answers unexplained"
@@ -133,6 +134,9 @@ class StructureInBox(Search):
         X, Y = self.X, self.Y
         errors = self.noise.sigma_at(X, Y).max(axis=1)
         fit = JointFit(filters.conv, None, filters.pool, X, Y, errors.min() / errors, self.rng)
+        # Filters stay where they were measured as long as some may be missing.
+        fit.run(np.inf)
+        self.held = LayeredNetwork(fit.layers())
         left = fit.run(0.0)
         is_kept, turned = filters.signs(fit.conv.kernels, fit.A[:-1], fit.shares())
         if is_kept.all() and not turned.any():
