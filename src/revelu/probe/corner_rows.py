@@ -13,6 +13,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from revelu.network.images import Image
+from revelu.network.open_filters import OpenFilters
 from revelu.numerics.confidence import SIGMAS
 from revelu.numerics.shifted_sums import cropped, untied
 from revelu.probe.corner_kinks import CornerKinks, CornerLines, Seen
@@ -113,6 +114,15 @@ class CornerRows:
             corner.look_beside(known)
         self._collect()
         return any(not any(one is other for other in before) for one in self.found)
+
+    def open_filters(self, before: OpenFilters | None) -> OpenFilters:
+        """Return the filters found, laid out as fewer were before."""
+        kernels = np.array([one.kernel for one in self.found])
+        biases = np.array([one.b for one in self.found])
+        is_open = np.array([not one.is_oriented for one in self.found])
+        if before is not None:
+            return replace(before, kernels=kernels, biases=biases, is_open=is_open)
+        return OpenFilters(kernels, biases, is_open, self.image.shape, self.draws.on)
 
     def _collect(self) -> None:
         """Filters of all corners, each of them once, beside those that are known."""

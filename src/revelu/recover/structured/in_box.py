@@ -1,10 +1,11 @@
 """A convolution, what pools it and a dense layer, inside a box, from answers of any digits.
 
-Lines along pixels at the corners show filters without signs.  All weights are fitted to random
-images with others beside that are always on: what outputs read of those tells the signs.
+Lines along pixels at the corners show filters.  All weights are fitted to random images; where
+signs are open, with others beside that are always on: what outputs read of those tells them.  What
+the fit leaves shows filters that were missed: lines are asked again where it is taken away.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -89,17 +90,11 @@ class StructureInBox(Search):
         corners.look(window)
         if not corners.found:
             return "no corner shows filters"
-        laid, left = None, np.inf
+        laid: OpenFilters | None = None
+        left = np.inf
         for n_looks in range(self.most_looks):
-            kernels, biases = (
-                np.array([getattr(f, a) for f in corners.found]) for a in ("kernel", "b")
-            )
-            is_open = np.array([not f.is_oriented for f in corners.found])
-            if laid is None:
-                filters = OpenFilters(kernels, biases, is_open, image.shape, draws.on)
-                laid = self._laid_out(filters, draws)
-            else:
-                laid = replace(laid, kernels=kernels, biases=biases, is_open=is_open)
+            filters = corners.open_filters(laid)
+            laid = filters if laid is not None else self._laid_out(filters, draws)
             if laid is None or laid.n_features > self.most_features:
                 return "windows of filters are not understood"
             self.tell("fitting filters and the dense layer")
