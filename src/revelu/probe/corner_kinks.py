@@ -153,7 +153,7 @@ class CornerKinks:
             ends = self._along(X)[:, [0, -1]].reshape(-1, self.size)
             Y = self._unknown(ends, self.draws.oracle(ends)).reshape(len(X), 2, -1)
             X = X[np.argsort(-np.linalg.norm(Y[:, 1] - Y[:, 0], axis=1))[:n]]
-        if len(others):
+        if len(others) and self.pixels.size > 1:
             # Lines that have shown others, with another value of a pixel each.
             near = self.X[rng.choice(others, n // 2)]
             one = rng.choice(self.pixels.ravel()[1:], len(near))
@@ -328,7 +328,7 @@ class CornerKinks:
                 shifts, is_right = self._shifts(line, ends, moves, jump, error)
                 # Where more than two places tie, moves do not add up.
                 apart = abs(both[0] - shifts @ shares) / np.hypot(1.0, np.linalg.norm(shares))
-                if is_right.all() and np.abs(shifts).max() <= reach and apart <= SIGMAS * spread:
+                if is_right.all() and np.abs(shifts).max(initial=0.0) <= reach and apart <= SIGMAS * spread:
                     steps = np.diag(moves)
                     errors = spread / np.abs(steps)
                     return Face.at(shifts / steps, errors, base[pixels], place, spread)
@@ -349,7 +349,7 @@ class CornerKinks:
         X[:, :, self.pixels.flat[0]] = self.t[list(ends)][:, None]
         still = self._along(self.X[line][None])[0, list(ends)]
         X = self.draws.rounded(X.reshape(-1, self.size))
-        Y = self._unknown(X, self.draws.oracle(X)).reshape(2, len(moves), -1)
+        Y = self._unknown(X, self.draws.oracle(X)).reshape(2, len(moves), len(jump))
         Y -= self._unknown(still, self.Y[line, list(ends)])[:, None]
         G = (Y[1] - Y[0]) / error
         shifts = -(G @ (jump / error)) / float(np.linalg.norm(jump / error)) ** 2
