@@ -20,7 +20,7 @@ from revelu.probe.draws import Draws
 from revelu.probe.kink_faces import Face
 from revelu.types import BoolArray, FloatArray, IntArray
 
-__all__ = ["CornerKinks", "CornerLines", "Seen"]
+__all__ = ["CornerKinks", "CornerLines", "SeenFace"]
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +51,7 @@ class CornerLines:
 
 
 @dataclass(frozen=True)
-class Seen:
+class SeenFace:
     """A face, and all kinks of its change of slope.
 
     Attributes
@@ -74,10 +74,10 @@ class Seen:
         """Whether all of them lie on it."""
         return bool(self.face.agrees(self.P, self.places, self.spread).all())
 
-    def without(self, pixels: IntArray) -> "Seen":
+    def without(self, pixels: IntArray) -> "SeenFace":
         """Return it where it is known not to depend on some pixels."""
         face = self.face.without(pixels).joined(self.P, self.places, self.spread)
-        return Seen(face, self.jump, self.P, self.places, self.spread)
+        return SeenFace(face, self.jump, self.P, self.places, self.spread)
 
 
 @dataclass
@@ -96,7 +96,7 @@ class CornerKinks:
         and what is known of them.
     D, errors : ndarray, shape (n, points - 2, k) and (n, k)
         Second differences of what is not, and their standard errors.
-    seen : list of Seen
+    seen : list of SeenFace
     """
 
     how: CornerLines
@@ -108,7 +108,7 @@ class CornerKinks:
     known: FloatArray = field(init=False)
     D: FloatArray = field(init=False)
     errors: FloatArray = field(init=False)
-    seen: list[Seen] = field(default_factory=list, init=False)
+    seen: list[SeenFace] = field(default_factory=list, init=False)
     _starts: dict[tuple[int, int], tuple[FloatArray, Face | None]] = field(
         default_factory=dict, init=False
     )
@@ -147,7 +147,10 @@ class CornerKinks:
         """Images of a round."""
         n, _, n_each = self.how.asked
         rng = self.draws.rng
-        X = self._drawn(n if self.draws.known is None else n * n_each)
+        # No two places that see even pixels tie.
+        uneven = 2.0 / self.how.asked[1]
+        n_drawn = n if self.draws.known is None else n * n_each
+        X = self.draws.levels(n_drawn, self.size, self.pixels, uneven)
         if len(X) > n:
             # Lines at whose ends answers differ by most of what is not known.
             ends = self._along(X)[:, [0, -1]].reshape(-1, self.size)
@@ -161,39 +164,6 @@ class CornerKinks:
             near[at, one] = (near[at, one] + X[at, one]) / 2.0
             X[: len(near)] = near
         return X
-
-    def _drawn(self, n: int) -> FloatArray:
-        """Images of a level, a few rows and columns of another one, and shares of those drawn."""
-        rng, (_, rows, columns) = self.draws.rng, self.pixels.shape
-        # Where it is dark, answers are small, and so are their errors.
-        is_dark = rng.random((2, n)) < 0.5
-        levels = np.where(is_dark, self.draws.dark, self.draws.drawn(2, n))
-        X = np.repeat(levels[0][:, None], self.size, axis=1)
-        most = rng.integers(1, (rows + 1, columns + 1), size=(n, 2))
-        is_inner = (np.arange(rows)[:, None] < most[:, :1, None]) & (
-            np.arange(columns) < most[:, 1:, None]
-        )
-        outer, inner = levels[..., None, None, None]
-        drawn = self.draws.drawn(n, self.pixels.size).reshape(n, *self.pixels.shape)
-        is_drawn = rng.random(drawn.shape) < 2.0 * rng.random((n, 1, 1, 1))
-        shown = np.where(is_inner[:, None], np.where(is_drawn, drawn, inner), outer)
-        # No two places that see even pixels tie.
-        share, uneven = 2.0 / self.how.asked[1], rng.uniform(*self.draws.ends, shown.shape)
-        X[:, self.pixels] = shown + share * (uneven - shown)
-        return X
-
-    def alike(self) -> list[list[Seen]]:
-        """Faces whose changes of slope are alike."""
-        slack = np.sqrt(self.D.shape[2]) + SIGMAS
-        error = np.median(self.errors, axis=0)
-        groups: list[list[Seen]] = []
-        for one in self.seen:
-            apart = [np.linalg.norm((one.jump - group[0].jump) / error) for group in groups]
-            if apart and min(apart) <= slack:
-                groups[int(np.argmin(apart))].append(one)
-            else:
-                groups.append([one])
-        return groups
 
     @cached_property
     def t(self) -> FloatArray:
@@ -281,7 +251,7 @@ class CornerKinks:
                 weights = 1.0 / kinks.error[agrees] ** 2
                 jump = (kinks.jump[agrees] * weights).sum(axis=0) / weights.sum(axis=0)
                 D = without_kink(D, self.errors, P @ face.x, jump)
-                self.seen.append(Seen(face, jump, *those))
+                self.seen.append(SeenFace(face, jump, *those))
             if len(self.seen) == n_before:
                 known = np.array([one.jump for one in self.seen]).reshape(-1, D.shape[2])
                 apart = (kinks.jump[:, None] - known) / kinks.error[:, None]
@@ -328,7 +298,8 @@ class CornerKinks:
                 shifts, is_right = self._shifts(line, ends, moves, jump, error)
                 # Where more than two places tie, moves do not add up.
                 apart = abs(both[0] - shifts @ shares) / np.hypot(1.0, np.linalg.norm(shares))
-                if is_right.all() and np.abs(shifts).max(initial=0.0) <= reach and apart <= SIGMAS * spread:
+                is_near = np.abs(shifts).max(initial=0.0) <= reach
+                if is_right.all() and is_near and apart <= SIGMAS * spread:
                     steps = np.diag(moves)
                     errors = spread / np.abs(steps)
                     return Face.at(shifts / steps, errors, base[pixels], place, spread)

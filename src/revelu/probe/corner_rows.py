@@ -16,7 +16,7 @@ from revelu.network.images import Image
 from revelu.network.open_filters import OpenFilters
 from revelu.numerics.confidence import SIGMAS
 from revelu.numerics.shifted_sums import cropped, untied
-from revelu.probe.corner_kinks import CornerKinks, CornerLines, Seen
+from revelu.probe.corner_kinks import CornerKinks, CornerLines, SeenFace
 from revelu.probe.draws import Draws
 from revelu.types import FloatArray, IntArray
 
@@ -129,7 +129,7 @@ class CornerRows:
         units = [
             (turned, _Unit(corner, corner.pixels.shape, group, ties=False))
             for turned, corner in self.corners
-            for group in corner.alike()
+            for group in _alike(corner)
         ]
         self.ties = self.ties or any(unit.shows_ties for _, unit in units)
         units = [(turned, replace(unit, ties=self.ties)) for turned, unit in units]
@@ -229,7 +229,7 @@ class _Unit:
 
     corner: CornerKinks
     shape: tuple[int, int, int]
-    seen: list[Seen]
+    seen: list[SeenFace]
     ties: bool
 
     @property
@@ -264,7 +264,7 @@ class _Unit:
                 return [self._tied(one, tied, extent)]
         return []
 
-    def _plain(self, one: Seen, extent: tuple[int, int]) -> SeenFilter:
+    def _plain(self, one: SeenFace, extent: tuple[int, int]) -> SeenFilter:
         """The filter whose row a face is."""
         w, C = self.corner.row(one.face)
         kernel = w[:-1].reshape(self.shape)[:, : extent[0], : extent[1]]
@@ -273,7 +273,7 @@ class _Unit:
         error = float(np.sqrt(np.diag(C)).max() * abs(scale))
         return SeenFilter(scale * kernel, scale * w[-1], error, False, up != 0.0)
 
-    def _below(self, kernel: FloatArray, b: float, one: Seen) -> float:
+    def _below(self, kernel: FloatArray, b: float, one: SeenFace) -> float:
         """The sign with which the other places are under 0 at all kinks; 0 where that is open."""
         images = self._kinks()[:, :-1].reshape(-1, *self.shape)
         windows = sliding_window_view(images, kernel.shape, axis=(1, 2, 3))
@@ -285,7 +285,7 @@ class _Unit:
         ]
         return ups[0] if self.ties and len(ups) == 1 else 0.0
 
-    def _tied(self, one: Seen, tied: FloatArray, extent: tuple[int, int]) -> SeenFilter:
+    def _tied(self, one: SeenFace, tied: FloatArray, extent: tuple[int, int]) -> SeenFilter:
         """The filter that ties, with the least bias with which no kink is where it is off."""
         scale = self._up(one) / float(np.linalg.norm(tied))
         kernel = np.zeros(self.shape)
@@ -294,7 +294,7 @@ class _Unit:
         error = self._row(one)[1] * abs(scale)
         return SeenFilter(kernel[:, : extent[0], : extent[1]], b, error, True, True)
 
-    def _up(self, one: Seen) -> float:
+    def _up(self, one: SeenFace) -> float:
         """On which side of a face all kinks alike are: there, the filter is over the others."""
         above = self._kinks() @ self.corner.row(one.face)[0]
         return 1.0 if above[np.argmax(np.abs(above))] > 0.0 else -1.0
@@ -310,28 +310,42 @@ class _Unit:
         """Whether one face has all kinks alike."""
         return len(self.seen) == 1 and self.seen[0].is_all
 
-    def _row(self, one: Seen) -> tuple[FloatArray, float]:
+    def _row(self, one: SeenFace) -> tuple[FloatArray, float]:
         """Weights of a face, what does not differ from 0 being 0, and the largest error."""
         w, C = self.corner.row(one.face)
         errors = np.sqrt(np.diag(C))[:-1]
         w = np.where(np.abs(w[:-1]) <= SIGMAS * errors, 0.0, w[:-1])
         return w.reshape(self.shape), float(errors.max())
 
-    def _box(self, one: Seen) -> FloatArray:
+    def _box(self, one: SeenFace) -> FloatArray:
         return cropped(self._row(one)[0], 0.0)[0]
 
     @staticmethod
     def _fits(kernel: FloatArray, extent: tuple[int, int]) -> bool:
         return bool(kernel.shape[1] <= extent[0] and kernel.shape[2] <= extent[1])
 
-    def _may_tie(self, one: Seen) -> bool:
+    def _may_tie(self, one: SeenFace) -> bool:
         """Whether even images are on the face, where the largest of windows is taken."""
         return self.ties and self.corner.has_even(one.face)
 
-    def untied(self, one: Seen) -> FloatArray | None:
+    def untied(self, one: SeenFace) -> FloatArray | None:
         """The kernel of which a face is a tie; None where it is none."""
         if not self._may_tie(one):
             return None
         w, error = self._row(one)
         found = untied(cropped(w, 0.0)[0], SIGMAS * error)
         return None if found is None else found[0]
+
+
+def _alike(corner: CornerKinks) -> list[list[SeenFace]]:
+    """Faces whose changes of slope are alike."""
+    slack = np.sqrt(corner.D.shape[2]) + SIGMAS
+    error = np.median(corner.errors, axis=0)
+    groups: list[list[SeenFace]] = []
+    for one in corner.seen:
+        apart = [np.linalg.norm((one.jump - group[0].jump) / error) for group in groups]
+        if apart and min(apart) <= slack:
+            groups[int(np.argmin(apart))].append(one)
+        else:
+            groups.append([one])
+    return groups
