@@ -115,6 +115,19 @@ class CornerRows:
         self._collect()
         return any(not any(one is other for other in before) for one in self.found)
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is not known of the filters."""
+        n = sum(one.is_least for one in self.found)
+        if not n:
+            return ()
+        return (
+            (
+                f"filters of which the bias is known to be at least what it is: {n}; where all of a "
+                "window is lower than in any image asked they may be on where they are said to be off"
+            ),
+        )
+
     def open_filters(self, before: OpenFilters | None) -> OpenFilters:
         """Return the filters found, laid out as fewer were before."""
         kernels = np.array([one.kernel for one in self.found])

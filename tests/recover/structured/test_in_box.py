@@ -11,7 +11,7 @@ from revelu.network.layers import Convolution, Dense, Pooling, Relu
 from revelu.network.open_filters import OpenFilters
 from revelu.numerics.lone_kinks import LoneKinks, second_differences, without_kink
 from revelu.oracle import Domain
-from revelu.probe.corner_rows import CornerRows
+from revelu.probe.corner_rows import CornerRows, SeenFilter
 from revelu.probe.kink_faces import Face
 
 
@@ -174,3 +174,12 @@ def test_trees_are_no_filters(seed):
     assert found.status is not revelu.Status.RECOVERED
     assert found.network is None
     assert found.ledger.n_recovery <= 15_000
+
+
+def test_biases_that_ties_alone_bound_are_noted():
+    rows = CornerRows.__new__(CornerRows)
+    kernel = np.full((1, 1, 1), 1.0)
+    rows.found = [SeenFilter(kernel, 0.5, 1e-6, is_least=False, is_oriented=True)]
+    assert rows.notes == ()
+    rows.found.append(SeenFilter(-kernel, 0.5, 1e-6, is_least=True, is_oriented=True))
+    assert "at least what it is: 1;" in rows.notes[0]

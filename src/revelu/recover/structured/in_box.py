@@ -45,6 +45,7 @@ class StructureInBox(Search):
     """and answers this many of their errors."""
     most_looks: int = 3
     """Fits, and looks for filters beside those of them."""
+    corners: CornerRows = field(init=False)
     X: FloatArray = field(init=False)
     Y: FloatArray = field(init=False)
     held: LayeredNetwork = field(init=False)
@@ -67,7 +68,7 @@ class StructureInBox(Search):
         if left > self.alike * self._error:
             said = f"filters leave {left:.1g} of the answers: one that is rarely on may be missing"
             return Candidate(network, Why.UNRESOLVED, obstacles=(said,))
-        return Candidate(network, Why.EXPLAINED)
+        return Candidate(network, Why.EXPLAINED, notes=self.corners.notes)
 
     @property
     def _error(self) -> float:
@@ -82,7 +83,7 @@ class StructureInBox(Search):
         """The network, and what share of the answers it leaves; or why there is none."""
         image = Image(self.oracle.pixels or (1, 1, self.oracle.dim_in))
         draws = Draws(self.oracle, self.noise, self.rng)
-        corners = CornerRows(CornerLines(PixelRows.local), draws, image)
+        self.corners = corners = CornerRows(CornerLines(PixelRows.local), draws, image)
         self.tell("looking for filters")
         window = corners.window()
         if window is None:
