@@ -388,7 +388,7 @@ def kind_line(row: KindRow, runs: list[KindRun]) -> Line:
 
 
 KINDS_TABLE = Table(
-    "image_kinds",
+    "structure_kinds",
     __doc__,
     ROWS,
     one_kind,

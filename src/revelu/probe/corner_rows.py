@@ -121,12 +121,8 @@ class CornerRows:
         n = sum(one.is_least for one in self.found)
         if not n:
             return ()
-        return (
-            (
-                f"filters of which the bias is known to be at least what it is: {n}; where all of a "
-                "window is lower than in any image asked they may be on where they are said to be off"
-            ),
-        )
+        said = f"{n} filters may be on where they are said to be off: their biases are the least"
+        return (f"{said} that ties allow",)
 
     def open_filters(self, before: OpenFilters | None) -> OpenFilters:
         """Return the filters found, laid out as fewer were before."""
