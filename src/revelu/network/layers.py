@@ -315,7 +315,7 @@ class Pooling:
             else:
                 found += part
         found = found if self.kind == "max" else found / (1 + len(others))
-        return np.asarray(found.reshape(len(H), -1))
+        return np.asarray(found.reshape(len(H), self.size_out))
 
     def to_dense(self) -> tuple[FloatArray, FloatArray]:
         """Return the matrix of an average, (size_out, size_in), and biases of 0.

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from revelu.network.layers import Convolution, Pooling
+from revelu.numerics.confidence import SIGMAS
 from revelu.types import BoolArray, FloatArray
 
 __all__ = ["OpenFilters"]
@@ -24,6 +25,8 @@ class OpenFilters:
     ----------
     kernels : ndarray, shape (filters, channels, rows, columns)
     biases : ndarray, shape (filters,)
+    is_open : ndarray of bool, shape (filters,)
+        Whose signs are not known.
     shape : (int, int, int)
     on : float
         A bias with which a pixel is always on.
@@ -31,6 +34,7 @@ class OpenFilters:
 
     kernels: FloatArray
     biases: FloatArray
+    is_open: BoolArray
     shape: tuple[int, int, int]
     on: float
     strides: tuple[int, int] = (1, 1)
@@ -38,14 +42,14 @@ class OpenFilters:
 
     @property
     def are_both(self) -> bool:
-        """Whether filters of both signs are fitted, and no affine function of a window."""
+        """Whether filters of both signs are fitted, and no affine functions of a window."""
         return self.window is not None and self.window[0] == "max"
 
     @property
     def conv(self) -> Convolution:
         """The filters, and those beside them."""
         if self.are_both:
-            kernels, biases = -self.kernels, -self.biases
+            kernels, biases = -self.kernels[self.is_open], -self.biases[self.is_open]
         else:
             n = int(np.prod(self.kernels.shape[1:]))
             kernels, biases = np.eye(n).reshape(n, *self.kernels.shape[1:]), np.full(n, self.on)
@@ -80,7 +84,7 @@ class OpenFilters:
         return H if top.pool is None else top.pool(H)
 
     def explaining(
-        self, X: FloatArray, Y: FloatArray, most_rows: int, alike: float
+        self, X: FloatArray, Y: FloatArray, most_rows: int, error: float
     ) -> "OpenFilters | None":
         """Return the layout of the fewest numbers that explains images whose first row varies.
 
@@ -88,21 +92,22 @@ class OpenFilters:
         ----------
         most_rows : int
             Of a window that is not all places.
-        alike : float
-            What it leaves of the answers ``Y (n, k)``, in units of the least that any does.
+        error : float
+            Standard error of an answer ``Y (n, k)``, all of it.
         """
-        tried: list[tuple[float, OpenFilters]] = []
+        tried: list[tuple[float, float, OpenFilters]] = []
         for one in self.layouts(most_rows):
             P = one.features(X)
             P = np.column_stack([P[:, np.ptp(P, axis=0) > 0.0], np.ones(len(X))])
             A, _, rank, _ = np.linalg.lstsq(P, Y, rcond=None)
+            n_spare = len(X) - rank
             if P.shape[1] < len(X):
-                left = float(np.sqrt(((Y - P @ A) ** 2).sum() / (len(X) - rank)))
-                tried.append((left, one))
-        # No fit leaves less than rounding.
-        rounding = float(np.finfo(np.float64).eps * np.linalg.norm(Y))
-        least = max(min((left for left, _ in tried), default=0.0), rounding)
-        explained = [one for left, one in tried if left <= alike * least]
+                left = float(np.sqrt(((Y - P @ A) ** 2).sum() / n_spare))
+                # Roots of means of squares differ by this much by chance.
+                chance = 1.0 + SIGMAS / np.sqrt(2.0 * n_spare * Y.shape[1])
+                tried.append((left, chance, one))
+        least = max(min((left for left, _, _ in tried), default=0.0), error)
+        explained = [one for left, chance, one in tried if left <= chance * least]
         return min(explained, key=lambda one: one.n_features, default=None)
 
     def signs(
@@ -123,8 +128,10 @@ class OpenFilters:
         """
         F = len(self.kernels)
         if self.are_both:
-            is_first = shares[:F] >= shares[F:]
-            return np.concatenate([is_first, ~is_first]), np.zeros(F, dtype=bool)
+            is_second = shares[:F][self.is_open] < shares[F:]
+            is_first = np.ones(F, dtype=bool)
+            is_first[self.is_open] = ~is_second
+            return np.concatenate([is_first, is_second]), np.zeros(F, dtype=bool)
         B = A.reshape(len(kernels), -1)
         M = np.einsum("fe,fw->ewf", kernels[:F].reshape(F, -1), B[:F]).reshape(-1, F)
         turned = np.linalg.lstsq(M, -B[F:].ravel(), rcond=None)[0] > 0.5

@@ -12,9 +12,9 @@ import numpy as np
 from scipy.special import ndtri
 
 from revelu.numerics.confidence import SIGMAS
-from revelu.types import FloatArray, IntArray
+from revelu.types import BoolArray, FloatArray, IntArray
 
-__all__ = ["LoneKinks", "second_differences", "without_kink"]
+__all__ = ["LoneKinks", "bends", "second_differences", "without_kink"]
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class LoneKinks:
         """
         n_lines, n, k = D.shape
         scaled = D / error[:, None]
-        is_bent = np.linalg.norm(scaled, axis=2) > np.sqrt(k) + SIGMAS
+        is_bent = bends(D, error[:, None])
         found: list[tuple[int, float, FloatArray, FloatArray]] = []
         for i in range(n_lines):
             for start, end in _runs(is_bent[i]):
@@ -56,6 +56,8 @@ class LoneKinks:
                     continue
                 at = np.arange(start - (end - start == 1), end + (end - start == 1))
                 jump = D[i, start:end].sum(axis=0)
+                if not jump.any():
+                    continue
                 shares = scaled[i, at] @ (jump / error[i])
                 shares /= shares.sum()
                 rest = np.linalg.norm(scaled[i, at] - np.outer(shares, jump / error[i]))
@@ -90,6 +92,11 @@ def second_differences(Y: FloatArray, rounding: FloatArray) -> tuple[FloatArray,
     # Most are rounding: their median tells its size.
     typical = np.median(np.abs(D), axis=1) / ndtri(3 / 4)
     return D, np.maximum(typical, rounding * np.sqrt(6))
+
+
+def bends(D: FloatArray, error: FloatArray) -> BoolArray:
+    """Which second differences (..., k) are more than their standard errors, (...)."""
+    return np.asarray(np.linalg.norm(D / error, axis=-1) > np.sqrt(D.shape[-1]) + SIGMAS)
 
 
 def without_kink(

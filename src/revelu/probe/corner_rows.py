@@ -1,48 +1,26 @@
-"""Rows of filters that crowd: lines along pixels at the corners of images, asked evenly.
+"""Filters that crowd: lines along pixels at the corners of images, asked evenly.
 
-Along a pixel at a corner one place of each filter bends the function, by one and the same change of
-slope ``|w_p| A`` in all outputs wherever the other pixels are.  Kinks of many lines are one
-filter's where these are alike to within their errors, and their places are an affine function of
-the other pixels: its row, but for its sign.  What is known is taken away, and shows what it hid.
+At each corner of what is seen another entry of a filter bends the function.  Where the largest of a
+window is taken, faces are a filter's row, or those of two places that tie, ``w - S w``.
 """
 
-import logging
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from itertools import product
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 
 from revelu.network.images import Image
+from revelu.network.open_filters import OpenFilters
 from revelu.numerics.confidence import SIGMAS
-from revelu.numerics.least_deviations import least_deviations
-from revelu.numerics.lone_kinks import LoneKinks, second_differences, without_kink
-from revelu.oracle import NoiseFloor, Oracle
-from revelu.types import BoolArray, FloatArray, IntArray
+from revelu.numerics.shifted_sums import cropped, untied
+from revelu.probe.corner_kinks import CornerKinks, CornerLines, SeenFace
+from revelu.probe.draws import Draws
+from revelu.types import FloatArray, IntArray
 
-__all__ = ["CornerLines", "CornerRows"]
-
-log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class CornerLines:
-    """How they are asked.
-
-    Attributes
-    ----------
-    asked : (int, int)
-        Lines of a round, and evenly spaced points on each: the finer, the fewer kinks share a
-        spacing.
-    most_rounds : (int, int)
-        At the first corner, and at others, where other entries of a filter bend the function; as
-        few as there in a row that show no filter are enough.
-    local : float
-        Share of the image's rows or columns that a filter sees at most.
-    """
-
-    local: float
-    asked: tuple[int, int] = (24, 49)
-    most_rounds: tuple[int, int] = (5, 2)
+__all__ = ["CornerRows", "SeenFilter"]
 
 
 @dataclass
@@ -52,18 +30,24 @@ class CornerRows:
     Parameters
     ----------
     how : CornerLines
-    oracle : Oracle
-        Asked in its box, or in [-1, 1].
+    draws : Draws
+    image : Image
+    corners : list of (slices, CornerKinks)
+        How pixels are turned there, and what they show.
+    found : list of SeenFilter
+    ties : bool
+        Whether the largest of windows is taken.
+    extent : (int, int) or None
+        Rows and columns of a filter.
     """
 
     how: CornerLines
-    oracle: Oracle
-    noise: NoiseFloor
+    draws: Draws
     image: Image
-    rng: np.random.Generator
-
-    def __post_init__(self) -> None:
-        self.lo, self.hi = self.oracle.box or (-1.0, 1.0)
+    corners: list[tuple[tuple[slice, ...], CornerKinks]] = field(default_factory=list, init=False)
+    found: "list[SeenFilter]" = field(default_factory=list, init=False)
+    ties: bool = field(default=False, init=False)
+    extent: tuple[int, int] | None = field(default=None, init=False)
 
     def window(self) -> tuple[int, int] | None:
         """Rows and columns that act together with the first pixel; None where most of them do."""
@@ -84,22 +68,24 @@ class CornerRows:
     def _acts(self, pixels: IntArray) -> bool:
         """Whether some pixels change what the first one does."""
         n, d = self.how.asked[0] // 3, self.image.size
-        X = np.repeat(self.drawn(n, d)[None], 4, axis=0)
-        X[1::2, :, 0], X[::2, :, 0] = self.lo, self.hi
-        X[2:][:, :, pixels] = self.drawn(n, len(pixels))
-        flat = self.rounded(X.reshape(-1, d))
-        Y = self.oracle(flat)
-        error = np.sqrt((self.noise.sigma_at(flat, Y) ** 2).reshape(4, n, -1).sum(axis=0))
+        X = np.repeat(self.draws.drawn(n, d)[None], 4, axis=0)
+        X[1::2, :, 0], X[::2, :, 0] = self.draws.ends[0], self.draws.ends[1]
+        X[2:][:, :, pixels] = self.draws.drawn(n, len(pixels))
+        flat = self.draws.rounded(X.reshape(-1, d))
+        Y = self.draws.oracle(flat)
+        error = np.sqrt((self.draws.noise.sigma_at(flat, Y) ** 2).reshape(4, n, -1).sum(axis=0))
         Y = Y.reshape(4, n, -1)
         apart = np.abs(Y[0] - Y[1] - Y[2] + Y[3])
         return bool((apart > SIGMAS * error).any())
 
-    def rows(self, window: tuple[int, int]) -> FloatArray:
-        """Rows of filters, their biases last, of any sign, (filters, entries + 1).
+    def look(self, window: tuple[int, int]) -> None:
+        """Find filters at all corners.
 
-        At each corner of what is seen another entry of a filter bends the function.
+        Parameters
+        ----------
+        window : (int, int)
+            Rows and columns that act together.
         """
-        found: list[FloatArray] = []
         shape = (self.image.shape[0], *window)
         ends = [range(2 if size > 1 else 1) for size in window]
         last = [self._last(axis) for axis in (0, 1)]
@@ -113,12 +99,65 @@ class CornerRows:
                 slice(None, None, 1 - 2 * down),
                 slice(None, None, 1 - 2 * across),
             )
-            pixels = self.image.pixels(box[0], box[1]).reshape(shape)[turned].ravel()
-            for row in self._at_corner(pixels, is_first=not found):
-                w = np.append(row[:-1].reshape(shape)[turned].ravel(), row[-1])
-                if not found or _apart(np.array(found), w).min() > 1.0 / self.how.asked[1]:
-                    found.append(w)
-        return np.array(found).reshape(-1, int(np.prod(shape)) + 1)
+            pixels = self.image.pixels(box[0], box[1]).reshape(shape)[turned]
+            corner = CornerKinks(self.how, self.draws, self.image.size, pixels)
+            corner.look(self.how.most_rounds[bool(self.corners)])
+            self.corners.append((turned, corner))
+            if corner.jumps:
+                return
+        self._collect()
+
+    def look_beside(self, known: Callable[[FloatArray], FloatArray]) -> bool:
+        """Find filters beside those of a network, and return whether there are any."""
+        before = self.found
+        for _, corner in self.corners:
+            corner.look_beside(known)
+        self._collect()
+        return any(not any(one is other for other in before) for one in self.found)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is not known of the filters."""
+        n = sum(one.is_least for one in self.found)
+        if not n:
+            return ()
+        said = f"{n} filters may be on where they are said to be off: their biases are the least"
+        return (f"{said} that ties allow",)
+
+    def open_filters(self, before: OpenFilters | None) -> OpenFilters:
+        """Return the filters found, laid out as fewer were before."""
+        kernels = np.array([one.kernel for one in self.found])
+        biases = np.array([one.b for one in self.found])
+        is_open = np.array([not one.is_oriented for one in self.found])
+        if before is not None:
+            return replace(before, kernels=kernels, biases=biases, is_open=is_open)
+        return OpenFilters(kernels, biases, is_open, self.image.shape, self.draws.on)
+
+    def _collect(self) -> None:
+        """Filters of all corners, each of them once, beside those that are known."""
+        units = [
+            (turned, _Unit(corner, corner.pixels.shape, group, ties=False))
+            for turned, corner in self.corners
+            for group in _alike(corner)
+        ]
+        self.ties = self.ties or any(unit.shows_ties for _, unit in units)
+        units = [(turned, replace(unit, ties=self.ties)) for turned, unit in units]
+        extents = Counter(extent for _, unit in units if (extent := unit.extent) is not None)
+        if not extents:
+            return
+        extent = self.extent or extents.most_common(1)[0][0]
+        self.extent = extent
+        atol = 1.0 / self.how.asked[1]
+        for turned, unit in units:
+            for one in unit.filters(extent):
+                new = replace(one, kernel=one.kernel[turned])
+                same = [other for other in self.found if new.is_of(other, atol)]
+                best = new.merged(same)
+                if not any(best is other for other in same):
+                    self.found = [
+                        other for other in self.found if not any(other is o for o in same)
+                    ]
+                    self.found.append(best)
 
     def _last(self, axis: int) -> int:
         """The last row or column that the outputs see: windows may leave some out."""
@@ -126,132 +165,196 @@ class CornerRows:
         nearest, farthest = 0, self.image.shape[1 + axis] - 1
         while nearest < farthest:
             middle = (nearest + farthest) // 2
-            X = np.repeat(self.drawn(n, d)[None], 2, axis=0)
+            X = np.repeat(self.draws.drawn(n, d)[None], 2, axis=0)
             pixels = self.image.beyond(axis, 0, 1, middle)
-            X[1][:, pixels] = self.drawn(n, len(pixels))
-            X = self.rounded(X.reshape(-1, d))
-            Y = self.oracle(X)
-            apart = np.abs(Y[:n] - Y[n:]) / self.noise.sigma_at(X, Y)[:n]
+            X[1][:, pixels] = self.draws.drawn(n, len(pixels))
+            X = self.draws.rounded(X.reshape(-1, d))
+            Y = self.draws.oracle(X)
+            apart = np.abs(Y[:n] - Y[n:]) / self.draws.noise.sigma_at(X, Y)[:n]
             if (apart > 2.0 * SIGMAS).any():
                 nearest = middle + 1
             else:
                 farthest = middle
         return nearest
 
-    def _at_corner(self, pixels: IntArray, *, is_first: bool) -> list[FloatArray]:
-        """Rows that lines along the first of some pixels show."""
-        drawn = self.drawn(self.how.asked[0], len(pixels) - 1)
-        asked, n_idle = np.empty((0, len(pixels) - 1)), 0
-        found: list[FloatArray] = []
-        shown: list[tuple[FloatArray, FloatArray]] = []
-        for _ in range(self.how.most_rounds[not is_first]):
-            shown.append(self._look(pixels, drawn))
-            asked = np.concatenate([asked, drawn])
-            n_before = len(found)
-            D, errors = (np.concatenate(parts) for parts in zip(*shown, strict=True))
-            found, others = self._rows(D, errors, asked)
-            log.debug("rows at a corner: %d, %d kinks of others", len(found), len(others))
-            n_idle = n_idle + 1 if len(found) == n_before else 0
-            if found and (not len(others) or n_idle == self.how.most_rounds[1]):
-                break
-            drawn = self.drawn(self.how.asked[0], len(pixels) - 1)
-            if len(others):
-                # Lines that have shown others, with another value of a pixel each.
-                near = asked[self.rng.choice(others, len(drawn) // 2)]
-                one = self.rng.integers(near.shape[1], size=len(near))
-                drawn[: len(near)] = np.where(
-                    np.arange(near.shape[1]) == one[:, None],
-                    (near + drawn[: len(near)]) / 2.0,
-                    near,
-                )
-        return found
 
-    def _look(self, pixels: IntArray, drawn: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Second differences along the first of some pixels, others given, and their errors."""
-        n, m = len(drawn), self.how.asked[1]
-        X = np.empty((n, m, self.image.size))
-        # What lies beyond is even: where it is dark, answers are small, and so are their errors.
-        X[:] = np.where(self.rng.random(n) < 0.5, self.dark, self.drawn(n, 1)[:, 0])[:, None, None]
-        X[:, :, pixels[1:]] = drawn[:, None]
-        X[:, :, pixels[0]] = np.linspace(self.lo, self.hi, m)
-        Y = self.oracle(self.rounded(X.reshape(n * m, -1)))
-        rounding = self.noise.rounding(Y).reshape(n, m, -1).max(axis=1)
-        return second_differences(Y.reshape(n, m, -1), rounding)
+@dataclass(frozen=True)
+class SeenFilter:
+    """A filter, as a corner shows it.
 
-    def _rows(
-        self, D: FloatArray, errors: FloatArray, asked: FloatArray
-    ) -> tuple[list[FloatArray], IntArray]:
-        """Rows that explain kinks of equal jumps, and the lines of kinks that none explains.
+    Attributes
+    ----------
+    kernel : ndarray, shape (channels, rows, columns)
+        Of norm 1.
+    b : float
+    error : float
+        The largest standard error.
+    is_least : bool
+        The bias is the least that it may be: only ties were seen.
+    is_oriented : bool
+        Whether the sign is known.
+    """
 
-        What is known is taken away, and shows what it hid.
-        """
-        step = (self.hi - self.lo) / (self.how.asked[1] - 1)
-        all_ = np.column_stack([asked, np.ones(len(asked))])
-        slack, fewest = np.sqrt(D.shape[2]) + SIGMAS, all_.shape[1] + 1
-        rows: list[FloatArray] = []
-        while True:
-            kinks = LoneKinks.of(D, errors)
-            is_open = np.ones(len(kinks.line), dtype=bool)
-            n_before = len(rows)
-            # The strongest first: those of others are not taken for them.
-            for seed in np.argsort(kinks.spread):
-                members = np.flatnonzero(is_open & (kinks.apart(int(seed)) <= slack))
-                if not is_open[seed] or len(members) < fewest:
-                    continue
-                x, agrees = _consensus(
-                    all_[kinks.line[members]], kinks.place[members], kinks.spread[members]
-                )
-                if x is None or agrees.sum() < fewest:
-                    continue
-                is_open[members[agrees]] = False
-                those = members[agrees]
-                weights = 1.0 / kinks.error[those] ** 2
-                jump = (kinks.jump[those] * weights).sum(axis=0) / weights.sum(axis=0)
-                D = without_kink(D, errors, np.asarray(all_ @ x), np.asarray(jump))
-                # From spacings to values of the pixel.
-                w = np.concatenate([[1.0], -step * x])
-                w[-1] -= self.lo
-                rows.append(w / np.linalg.norm(w[:-1]))
-            if len(rows) == n_before:
-                return rows, kinks.line
+    kernel: FloatArray
+    b: float
+    error: float
+    is_least: bool
+    is_oriented: bool
+
+    def turned_to(self, other: "SeenFilter") -> float:
+        """The sign with which it is more like another."""
+        return 1.0 if (self.kernel * other.kernel).sum() > 0.0 else -1.0
+
+    def is_of(self, other: "SeenFilter", atol: float) -> bool:
+        """Whether two are one, whatever their signs."""
+        sign = self.turned_to(other)
+        atol = max(atol, SIGMAS * float(np.hypot(self.error, other.error)))
+        if np.abs(self.kernel - sign * other.kernel).max() > atol:
+            return False
+        return self.is_least or other.is_least or abs(self.b - sign * other.b) <= atol
+
+    def merged(self, others: "list[SeenFilter]") -> "SeenFilter":
+        """Return the one of whom most is known."""
+        every = [*others, self]
+        best = min(every, key=lambda one: (one.is_least, -one.b if one.is_least else one.error))
+        known = next((one for one in every if one.is_oriented), best)
+        if best.is_oriented or not known.is_oriented:
+            return best
+        sign = best.turned_to(known)
+        return replace(best, kernel=sign * best.kernel, b=sign * best.b, is_oriented=True)
+
+
+@dataclass(frozen=True)
+class _Unit:
+    """Faces of kinks alike at a corner: one filter's, as a rule.
+
+    Attributes
+    ----------
+    shape : (int, int, int)
+        Channels, rows and columns of what acts together.
+    ties : bool
+        Whether faces may be those of two places that tie.
+    """
+
+    corner: CornerKinks
+    shape: tuple[int, int, int]
+    seen: list[SeenFace]
+    ties: bool
 
     @property
-    def dark(self) -> float:
-        """A value of pixels at which answers are small."""
-        return self.lo
+    def shows_ties(self) -> bool:
+        """Whether some of its faces are ties, and others are not alike."""
+        return not self._is_plain and any(
+            replace(self, ties=True).untied(one) is not None for one in self.seen
+        )
 
     @property
-    def on(self) -> float:
-        """A bias with which a pixel is always on."""
-        return max(abs(self.lo), abs(self.hi))
+    def extent(self) -> tuple[int, int] | None:
+        """Rows and columns of its filter; None where only ties show it that are not understood."""
+        sizes = [self._box(one).shape[1:] for one in self.seen if not self._may_tie(one)]
+        sizes += [tied.shape[1:] for one in self.seen if (tied := self.untied(one)) is not None]
+        return min(sizes, key=lambda size: size[0] * size[1], default=None)
 
-    def drawn(self, n: int, m: int) -> FloatArray:
-        """Values of pixels, half of them uniform, and half with a share at an end, (n, m)."""
-        X = self.rng.uniform(self.lo, self.hi, (n, m))
-        is_outer = self.rng.random((n, m)) < self.rng.random((n, 1))
-        is_outer[::2] = False
-        is_low = self.rng.random((n, m)) < self.rng.random((n, 1))
-        return np.asarray(np.where(is_outer, np.where(is_low, self.lo, self.hi), X))
+    def filters(self, extent: tuple[int, int]) -> list[SeenFilter]:
+        """Return those of a size."""
+        beyond = np.ones(self.shape, dtype=bool)
+        beyond[:, : extent[0], : extent[1]] = False
+        pixels = np.flatnonzero(beyond.ravel()[1:])
+        plain = [
+            one
+            for one in self.seen
+            if not self._may_tie(one) and self._fits(self._box(one), extent)
+        ]
+        if plain:
+            return [self._plain(one.without(pixels), extent) for one in plain]
+        for one in self.seen:
+            tied = self.untied(one)
+            if tied is not None and self._fits(tied, extent):
+                return [self._tied(one, tied, extent)]
+        return []
 
-    def rounded(self, X: FloatArray) -> FloatArray:
-        """Inputs near others that the target need not round."""
-        return self.oracle.in_float32(X)
+    def _plain(self, one: SeenFace, extent: tuple[int, int]) -> SeenFilter:
+        """The filter whose row a face is."""
+        w, C = self.corner.row(one.face)
+        kernel = w[:-1].reshape(self.shape)[:, : extent[0], : extent[1]]
+        up = self._up(one) if not self._is_plain else self._below(kernel, float(w[-1]), one)
+        scale = (up or 1.0) / float(np.linalg.norm(kernel))
+        error = float(np.sqrt(np.diag(C)).max() * abs(scale))
+        return SeenFilter(scale * kernel, scale * w[-1], error, False, up != 0.0)
+
+    def _below(self, kernel: FloatArray, b: float, one: SeenFace) -> float:
+        """The sign with which the other places are under 0 at all kinks; 0 where that is open."""
+        images = self._kinks()[:, :-1].reshape(-1, *self.shape)
+        windows = sliding_window_view(images, kernel.shape, axis=(1, 2, 3))
+        z = (windows * kernel).sum(axis=(4, 5, 6)).reshape(len(images), -1)[:, 1:] + b
+        ups = [
+            up
+            for up in (1.0, -1.0)
+            if (up * z).max(initial=0.0) <= self.corner.row(one.face)[1].max() ** 0.5
+        ]
+        return ups[0] if self.ties and len(ups) == 1 else 0.0
+
+    def _tied(self, one: SeenFace, tied: FloatArray, extent: tuple[int, int]) -> SeenFilter:
+        """The filter that ties, with the least bias with which no kink is where it is off."""
+        scale = self._up(one) / float(np.linalg.norm(tied))
+        kernel = np.zeros(self.shape)
+        kernel[:, : tied.shape[1], : tied.shape[2]] = scale * tied
+        b = -float((self._kinks()[:, :-1] @ kernel.ravel()).min())
+        error = self._row(one)[1] * abs(scale)
+        return SeenFilter(kernel[:, : extent[0], : extent[1]], b, error, True, True)
+
+    def _up(self, one: SeenFace) -> float:
+        """On which side of a face all kinks alike are: there, the filter is over the others."""
+        above = self._kinks() @ self.corner.row(one.face)[0]
+        return 1.0 if above[np.argmax(np.abs(above))] > 0.0 else -1.0
+
+    def _kinks(self) -> FloatArray:
+        """Pixels at kinks alike, and a one."""
+        every = max(self.seen, key=lambda one: len(one.places))
+        t = self.corner.t
+        return np.column_stack([t[0] + every.places * (t[1] - t[0]), every.P])
+
+    @property
+    def _is_plain(self) -> bool:
+        """Whether one face has all kinks alike."""
+        return len(self.seen) == 1 and self.seen[0].is_all
+
+    def _row(self, one: SeenFace) -> tuple[FloatArray, float]:
+        """Weights of a face, what does not differ from 0 being 0, and the largest error."""
+        w, C = self.corner.row(one.face)
+        errors = np.sqrt(np.diag(C))[:-1]
+        w = np.where(np.abs(w[:-1]) <= SIGMAS * errors, 0.0, w[:-1])
+        return w.reshape(self.shape), float(errors.max())
+
+    def _box(self, one: SeenFace) -> FloatArray:
+        return cropped(self._row(one)[0], 0.0)[0]
+
+    @staticmethod
+    def _fits(kernel: FloatArray, extent: tuple[int, int]) -> bool:
+        return bool(kernel.shape[1] <= extent[0] and kernel.shape[2] <= extent[1])
+
+    def _may_tie(self, one: SeenFace) -> bool:
+        """Whether even images are on the face, where the largest of windows is taken."""
+        return self.ties and self.corner.has_even(one.face)
+
+    def untied(self, one: SeenFace) -> FloatArray | None:
+        """The kernel of which a face is a tie; None where it is none."""
+        if not self._may_tie(one):
+            return None
+        w, error = self._row(one)
+        found = untied(cropped(w, 0.0)[0], SIGMAS * error)
+        return None if found is None else found[0]
 
 
-def _apart(rows: FloatArray, row: FloatArray) -> FloatArray:
-    """How far rows are from another one, whatever their signs, (n,)."""
-    return np.asarray(np.minimum(np.abs(rows - row).max(axis=1), np.abs(rows + row).max(axis=1)))
-
-
-def _consensus(
-    P: FloatArray, t: FloatArray, error: FloatArray
-) -> tuple[FloatArray | None, BoolArray]:
-    """Solve ``P x = t`` by the equations that agree; None where they do not determine x."""
-    weights = 1.0 / error
-    x = least_deviations(P * weights[:, None], t * weights).x
-    agrees = np.abs(P @ x - t) <= SIGMAS * error
-    if np.linalg.matrix_rank(P[agrees]) < P.shape[1]:
-        return None, agrees
-    some = weights[agrees]
-    better = np.linalg.lstsq(P[agrees] * some[:, None], t[agrees] * some, rcond=None)[0]
-    return np.asarray(better), np.abs(P @ better - t) <= SIGMAS * error
+def _alike(corner: CornerKinks) -> list[list[SeenFace]]:
+    """Faces whose changes of slope are alike."""
+    slack = np.sqrt(corner.D.shape[2]) + SIGMAS
+    error = np.median(corner.errors, axis=0)
+    groups: list[list[SeenFace]] = []
+    for one in corner.seen:
+        apart = [np.linalg.norm((one.jump - group[0].jump) / error) for group in groups]
+        if apart and min(apart) <= slack:
+            groups[int(np.argmin(apart))].append(one)
+        else:
+            groups.append([one])
+    return groups

@@ -11,7 +11,8 @@ from revelu.network.layers import Convolution, Dense, Pooling, Relu
 from revelu.network.open_filters import OpenFilters
 from revelu.numerics.lone_kinks import LoneKinks, second_differences, without_kink
 from revelu.oracle import Domain
-from revelu.probe.corner_rows import CornerRows
+from revelu.probe.corner_rows import CornerRows, SeenFilter
+from revelu.probe.kink_faces import Face
 
 
 def small(kind: str, seed: int = 0, n_filters: int = 4) -> LayeredNetwork:
@@ -26,6 +27,22 @@ def small(kind: str, seed: int = 0, n_filters: int = 4) -> LayeredNetwork:
 
 def in_float32(network: LayeredNetwork):
     return lambda X: network(X).astype(np.float32)
+
+
+@pytest.mark.parametrize(("n_rows", "size"), [(2, 4), (3, 3), (2, 2)])
+def test_largest_of_windows_come_back_from_float32_answers_in_a_box(n_rows, size):
+    rng = np.random.default_rng(n_rows)
+    kernels = rng.standard_normal((2, 1, n_rows, n_rows))
+    conv = Convolution(kernels, 0.3 * rng.standard_normal(2), (1, 9, 9))
+    pool = Pooling("max", conv.shape_out, (size, size), (size, size))
+    A = rng.standard_normal((5, pool.size_out)) / np.sqrt(pool.size_out)
+    true = LayeredNetwork([conv, Relu(), pool, Dense(A, rng.standard_normal(5))])
+    found = extracted(true)
+    assert found.status is revelu.Status.RECOVERED, found.evidence
+    assert found.ledger.n_recovery <= 25_000
+    assert found.network.layers[2] == pool
+    X = np.random.default_rng(2).random((1000, 81))
+    assert np.abs(found.network(X) - true(X)).max() < 1e-5
 
 
 def test_pooled_filters_come_back_from_float32_answers_in_a_box():
@@ -60,12 +77,16 @@ def test_layouts_are_told_by_what_they_explain(kind):
     conv, pool = true.layers[0], true.layers[2]
     signs = np.array([1.0, -1.0, 1.0, -1.0])
     open_ = OpenFilters(
-        conv.kernels * signs[:, None, None, None], conv.biases * signs, (1, 9, 9), 1.0
+        conv.kernels * signs[:, None, None, None],
+        conv.biases * signs,
+        np.ones(4, dtype=bool),
+        (1, 9, 9),
+        1.0,
     )
     rng = np.random.default_rng(3)
     X = np.zeros((150, 81))
     X[:, :9] = rng.random((150, 9))
-    found = open_.explaining(X, true(X), 8, 4.0)
+    found = open_.explaining(X, true(X), 8, 1e-9)
     assert found is not None
     assert found.window == (kind, pool.size, pool.strides)
 
@@ -78,17 +99,87 @@ def test_a_network_that_reads_a_box_s_coordinates_keeps_its_filters():
     np.testing.assert_allclose(moved(X), network(0.5 * X + 0.5), atol=1e-12)
 
 
-def test_a_filter_that_no_corner_shows_is_said_to_be_missing(monkeypatch):
-    shown = CornerRows.rows
-    monkeypatch.setattr(CornerRows, "rows", lambda self, window: shown(self, window)[:-1])
-    found = revelu.extract(
-        in_float32(small("average")),
-        dim_in=81,
+def without_the_last(monkeypatch):
+    looked = CornerRows.look
+
+    def look(self, window):
+        looked(self, window)
+        self.found.pop()
+        for _, corner in self.corners:
+            corner.seen = []
+
+    monkeypatch.setattr(CornerRows, "look", look)
+
+
+def extracted(target: LayeredNetwork):
+    return revelu.extract(
+        in_float32(target),
+        dim_in=target.dim_in,
         image="9x9x1",
         domain=Domain.box(0.0, 1.0),
         seed=1,
         method="shared_weights",
     )
+
+
+def test_a_filter_that_was_missed_is_found_beside_the_others(monkeypatch):
+    without_the_last(monkeypatch)
+    true = small("average")
+    found = extracted(true)
+    assert found.status is revelu.Status.RECOVERED, found.evidence
+    assert found.ledger.n_recovery <= 15_000
+    X = np.random.default_rng(2).random((1000, 81))
+    assert np.abs(found.network(X) - true(X)).max() < 1e-5
+
+
+def test_a_filter_that_no_corner_shows_is_said_to_be_missing(monkeypatch):
+    without_the_last(monkeypatch)
+    monkeypatch.setattr(CornerRows, "look_beside", lambda *_: False)
+    found = extracted(small("average"))
     assert found.status is not revelu.Status.RECOVERED
     assert any("filters leave" in said for said in found.evidence), found.evidence
     assert found.ledger.n_recovery <= 30_000
+
+
+def test_a_face_is_what_the_kinks_on_it_tell():
+    rng = np.random.default_rng(5)
+    true = np.array([0.5, -2.0, 0.0, 7.0])
+    P = np.column_stack([rng.uniform(-1.0, 1.0, (30, 3)), np.ones(30)])
+    spread = np.full(30, 1e-4)
+    places = P @ true + spread * rng.standard_normal(30)
+    places[::3] += 1.0
+    rough = true[:3] + 0.02 * rng.standard_normal(3)
+    face = Face.at(rough, np.full(3, 0.02), P[1, :3], places[1], spread[1])
+    joined = face.joined(P, places, spread)
+    np.testing.assert_array_equal(joined.agrees(P, places, spread), np.arange(30) % 3 > 0)
+    assert (np.abs(joined.x - true) < 6.0 * np.sqrt(np.diag(joined.covariance))).all()
+    assert np.sqrt(np.diag(joined.covariance)).max() < 1e-4
+    known = joined.without(np.array([2]))
+    assert known.x[2] == 0.0
+    np.testing.assert_allclose(known.x, true, atol=3e-4)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_trees_are_no_filters(seed):
+    rng = np.random.default_rng(seed)
+    at, pixels, values = rng.random(60), rng.integers(0, 81, 60), rng.standard_normal((60, 5))
+    found = revelu.extract(
+        lambda X: ((X[:, pixels] > at) @ values).astype(np.float32),
+        dim_in=81,
+        image="9x9x1",
+        domain=Domain.box(0.0, 1.0),
+        seed=seed,
+        method="shared_weights",
+    )
+    assert found.status is not revelu.Status.RECOVERED
+    assert found.network is None
+    assert found.ledger.n_recovery <= 15_000
+
+
+def test_biases_that_ties_alone_bound_are_noted():
+    rows = CornerRows.__new__(CornerRows)
+    kernel = np.full((1, 1, 1), 1.0)
+    rows.found = [SeenFilter(kernel, 0.5, 1e-6, is_least=False, is_oriented=True)]
+    assert rows.notes == ()
+    rows.found.append(SeenFilter(-kernel, 0.5, 1e-6, is_least=True, is_oriented=True))
+    assert rows.notes[0].startswith("1 filters may be on")

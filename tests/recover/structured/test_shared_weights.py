@@ -12,13 +12,13 @@ from revelu.errors import FormatError, InputError
 from revelu.network import LayeredNetwork, Network
 from revelu.network.images import Image
 from revelu.network.layers import Convolution, Dense, Pooling, Prelu, Relu
+from revelu.numerics.shifted_sums import untied
 from revelu.oracle import Oracle, measure_noise
 from revelu.recover.structured.below import KnownFilters
 from revelu.recover.structured.geometry import Geometry
 from revelu.recover.structured.grid import ImageGrid
 from revelu.recover.structured.joint_fit import JointFit
 from revelu.recover.structured.seen import Row
-from revelu.recover.structured.sharing import untied
 from revelu.recover.structured.starts import Starts
 from revelu.recover.structured.ties import tie_of
 from revelu.recover.structured.upper_units import UpperUnits

@@ -1,10 +1,11 @@
 """A convolution, what pools it and a dense layer, inside a box, from answers of any digits.
 
-Lines along pixels at the corners show filters without signs.  All weights are fitted to random
-images with others beside that are always on: what outputs read of those tells the signs.
+Lines along pixels at the corners show filters.  All weights are fitted to random images; where
+signs are open, with others beside that are always on: what outputs read of those tells them.  What
+the fit leaves shows filters that were missed: lines are asked again where it is taken away.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -13,10 +14,13 @@ from revelu.network import LayeredNetwork
 from revelu.network.images import Image
 from revelu.network.open_filters import OpenFilters
 from revelu.numerics.interruption import interruptible
-from revelu.probe.corner_rows import CornerLines, CornerRows
+from revelu.probe.corner_kinks import CornerLines
+from revelu.probe.corner_rows import CornerRows
+from revelu.probe.draws import Draws
 from revelu.recover.method import Candidate, Disagreement, Search, Why
 from revelu.recover.structured.joint_fit import JointFit
 from revelu.recover.structured.pixel_rows import PixelRows
+from revelu.types import FloatArray
 
 __all__ = ["StructureInBox"]
 
@@ -37,6 +41,17 @@ class StructureInBox(Search):
     """Layers of fewer numbers leave this many times as much,"""
     most_left: float = 1e4
     """and answers this many of their errors."""
+    most_looks: int = 3
+    """Fits, and looks for filters beside those of them."""
+    corners: CornerRows = field(init=False)
+    X: FloatArray = field(init=False)
+    Y: FloatArray = field(init=False)
+    held: LayeredNetwork = field(init=False)
+    """Random images, what they were answered, and the dense layer above filters as measured."""
+
+    def __post_init__(self) -> None:
+        self.X = np.empty((0, self.oracle.dim_in))
+        self.Y = np.empty((0, len(self.noise.scale)))
 
     def propose(self) -> Candidate:
         """Find filters, lay them out, and fit."""
@@ -51,7 +66,7 @@ class StructureInBox(Search):
         if left > self.alike * self._error:
             said = f"filters leave {left:.1g} of the answers: one that is rarely on may be missing"
             return Candidate(network, Why.UNRESOLVED, obstacles=(said,))
-        return Candidate(network, Why.EXPLAINED)
+        return Candidate(network, Why.EXPLAINED, notes=self.corners.notes)
 
     @property
     def _error(self) -> float:
@@ -65,41 +80,61 @@ class StructureInBox(Search):
     def _found(self) -> tuple[LayeredNetwork, float] | str:
         """The network, and what share of the answers it leaves; or why there is none."""
         image = Image(self.oracle.pixels or (1, 1, self.oracle.dim_in))
-        corners = CornerRows(CornerLines(PixelRows.local), self.oracle, self.noise, image, self.rng)
+        draws = Draws(self.oracle, self.noise, self.rng)
+        self.corners = corners = CornerRows(CornerLines(PixelRows.local), draws, image)
         self.tell("looking for filters")
         window = corners.window()
-        rows = np.empty((0, 0)) if window is None else corners.rows(window)
-        if window is None or not len(rows):
-            return "neurons see most of the image" if window is None else "no corner shows filters"
-        kernels = rows[:, :-1].reshape(-1, image.shape[0], *window)
-        laid = self._laid_out(OpenFilters(kernels, rows[:, -1], image.shape, corners.on), corners)
-        if laid is None or laid.n_features > self.most_features:
-            return "windows of filters are not understood"
-        self.tell("fitting filters and the dense layer")
-        network, left = self._fitted(laid, corners)
+        if window is None:
+            return "neurons see most of the image"
+        corners.look(window)
+        if not corners.found:
+            return "no corner shows filters"
+        laid: OpenFilters | None = None
+        left = np.inf
+        for n_looks in range(self.most_looks):
+            filters = corners.open_filters(laid)
+            laid = filters if laid is not None else self._laid_out(filters, draws)
+            if laid is None or laid.n_features > self.most_features:
+                return "windows of filters are not understood"
+            self.tell("fitting filters and the dense layer")
+            before, (network, left) = left, self._fitted(laid, draws)
+            is_last = n_looks + 1 == self.most_looks or left > before / 2.0
+            if left <= self.alike * self._error or is_last:
+                break
+            self.tell("looking for filters beside them")
+            if not any(corners.look_beside(self.held) for _ in range(2)):
+                break
         if left > self.most_left * self._error:
             return f"filters leave {left:.1g} of the answers unexplained"
         return network, left
 
-    def _laid_out(self, filters: OpenFilters, corners: CornerRows) -> OpenFilters | None:
+    def _laid_out(self, filters: OpenFilters, draws: Draws) -> OpenFilters | None:
         """Stride and windows by images of which the first row varies."""
         n = int(filters.conv.places[1] * len(filters.conv.biases))
         n += max(self.least_spare, n // 4)
-        first = corners.image.pixels((0, 1), (0, corners.image.shape[2]))
-        X = np.full((n, self.oracle.dim_in), corners.dark)
-        X[:, first] = corners.drawn(n, len(first))
-        X = corners.rounded(X)
-        return filters.explaining(X, self.oracle(X), self.most_rows, self.alike)
+        first = Image(filters.shape).pixels((0, 1), (0, filters.shape[2]))
+        X = np.full((n, self.oracle.dim_in), draws.dark)
+        X[:, first] = draws.drawn(n, len(first))
+        X = draws.rounded(X)
+        error = float(np.linalg.norm(self.noise.errors))
+        return filters.explaining(X, self.oracle(X), self.most_rows, error)
 
-    def _fitted(self, filters: OpenFilters, corners: CornerRows) -> tuple[LayeredNetwork, float]:
+    def _fitted(self, filters: OpenFilters, draws: Draws) -> tuple[LayeredNetwork, float]:
         """All weights, and what they leave of random images."""
         n = int((1.0 + self.spare) * filters.n_features) + self.least_spare
-        X = corners.rounded(corners.drawn(n, self.oracle.dim_in))
-        Y = self.oracle(X)
+        X = draws.rounded(draws.drawn(max(0, n - len(self.X)), self.oracle.dim_in))
+        self.Y = np.concatenate([self.Y, self.oracle(X)]) if len(X) else self.Y
+        self.X = np.concatenate([self.X, X])
+        X, Y = self.X, self.Y
         errors = self.noise.sigma_at(X, Y).max(axis=1)
         fit = JointFit(filters.conv, None, filters.pool, X, Y, errors.min() / errors, self.rng)
+        # Filters stay where they were measured as long as some may be missing.
+        fit.run(np.inf)
+        self.held = LayeredNetwork(fit.layers())
         left = fit.run(0.0)
         is_kept, turned = filters.signs(fit.conv.kernels, fit.A[:-1], fit.shares())
+        if is_kept.all() and not turned.any():
+            return LayeredNetwork(fit.layers()), left
         fewer = fit.only(is_kept)
         fewer.conv = fewer.conv.flip(turned)
         after = fewer.run(0.0)

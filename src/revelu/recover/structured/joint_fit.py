@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import scipy.linalg
 
-from revelu.errors import InputError, SaturatedError
+from revelu.errors import SaturatedError
 from revelu.network.layers import Convolution, Dense, Layer, Pooling, Prelu, Relu
 from revelu.numerics.confidence import SIGMAS
 from revelu.types import BoolArray, FloatArray
@@ -193,17 +193,17 @@ class JointFit:
         n_filters, entries = len(self.conv.biases), J.shape[2] // len(self.conv.biases)
         # Outputs are one below another.
         M = J.reshape(-1, J.shape[2])
-        e = np.linalg.lstsq(M, self._left.T.ravel(), rcond=1e-9)[0].reshape(n_filters, entries)
+        try:
+            e = np.linalg.lstsq(M, self._left.T.ravel(), rcond=1e-9)[0].reshape(n_filters, entries)
+        except np.linalg.LinAlgError:  # LAPACK's divide and conquer may not converge
+            return False
         if not np.isfinite(e).all():
             return False
         if self.slopes is not None:
             self.slopes, e = self.slopes + e[:, -1], e[:, :-1]
         shape = self.conv.kernels.shape
         kernels = self.conv.kernels + e[:, :-1].reshape(shape)
-        try:
-            self.conv = self.conv.with_filters(kernels, self.conv.biases + e[:, -1])
-        except InputError:  # pragma: no cover - the shapes are as they were
-            return False
+        self.conv = self.conv.with_filters(kernels, self.conv.biases + e[:, -1])
         return True
 
     def _derivatives(self, most_numbers: int = 2**22) -> FloatArray:

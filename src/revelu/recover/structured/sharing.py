@@ -10,10 +10,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from revelu.network.images import Image
+from revelu.numerics.shifted_sums import cropped, untied
 from revelu.recover.structured.seen import Row
 from revelu.types import FloatArray
 
-__all__ = ["Filter", "cropped", "filter_of", "find_filters", "in_one_frame", "untied"]
+__all__ = ["Filter", "filter_of", "find_filters", "in_one_frame"]
 
 
 @dataclass(frozen=True)
@@ -90,42 +91,6 @@ def filter_of(row: Row, rtol: float, j: int = 0) -> Filter:
         # The row is up where the filter is, at the pixel that only one of the two places sees.
         return Filter(kernel / np.linalg.norm(kernel), np.nan, origin, ((j, 1.0),), shift)
     return Filter(box / np.linalg.norm(box), row.b, origin, ((j, 1.0),))
-
-
-def untied(w: FloatArray, rtol: float) -> tuple[FloatArray, tuple[int, int]] | None:
-    """Find ``v`` and the largest shift S with ``w = v - S v``; None where there are none.
-
-    A smaller one that divides S will do, too, as ``v - S^2 v = (v + S v) - S (v + S v)``.
-
-    Parameters
-    ----------
-    w : ndarray, shape (channels, rows, columns)
-        Without rows or columns of zeros at its borders.
-    """
-    _, height, width = w.shape
-    shifts = [(a, b) for a in range(height) for b in range(width) if a or b]
-    for a, b in sorted(shifts, key=lambda s: (-s[0] - s[1], s)):
-        v = w.copy()
-        for r in range(a, height):
-            for c in range(b, width):
-                v[:, r, c] += v[:, r - a, c - b]
-        beyond = np.concatenate([v[:, height - a :].ravel(), v[:, :, width - b :].ravel()])
-        size = float(np.abs(v).max())
-        # Sums of many entries have their errors added.
-        if np.abs(beyond).max(initial=0.0) <= rtol * max(height, width) * max(size, 1e-300):
-            return v[:, : height - a, : width - b], (a, b)
-    return None
-
-
-def cropped(w: FloatArray, rtol: float) -> tuple[FloatArray, tuple[int, int]]:
-    """The least box that holds all entries, and where it begins."""
-    size = np.abs(w).max(axis=0) > rtol * np.abs(w).max()
-    rows, columns = np.flatnonzero(size.any(axis=1)), np.flatnonzero(size.any(axis=0))
-    box = w[:, rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
-    return box * size[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1], (
-        int(rows[0]),
-        int(columns[0]),
-    )
 
 
 def _is_copy(row: Row, known: Filter, one: Filter, image: Image, rtol: float) -> float:

@@ -1,6 +1,6 @@
 """What ties where a row bends the function, where the largest of a window is taken.
 
-Of ReLUs a tie's row is ``w - S w`` (:func:`revelu.recover.structured.sharing.untied`).  Of units
+Of ReLUs a tie's row is ``w - S w`` (:func:`revelu.numerics.shifted_sums.untied`).  Of units
 that pass both sides it may be ``w - r S w``, where a sum over 0 ties with one under 0.  Along the
 shift S, entries ``v_0 ... v_m`` of such a row are those of a polynomial that ``1 - r t`` divides:
 so
@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from revelu.numerics.shifted_sums import cropped, untied
 from revelu.recover.structured.seen import Row
-from revelu.recover.structured.sharing import cropped, untied
 from revelu.types import FloatArray
 
 __all__ = ["Tie", "tie_of"]
