@@ -21,6 +21,7 @@ from revelu.recover.deep.open_weights import OpenWeights
 from revelu.recover.deep.output_layer import OutputFit, without_skip
 from revelu.recover.deep.seeds import Seed, SeedSearch
 from revelu.recover.deep.segments import CriticalPoints
+from revelu.recover.deep.stack import Stack
 from revelu.recover.deep.walk import Walk, WalkTuning
 from revelu.types import BoolArray, FloatArray
 
@@ -359,7 +360,7 @@ class Layers:
             todo = [seed for seed in self.seeds if seed not in tried]
             chosen = self._apart([todo[i] for i in self.rng.permutation(len(todo))], n)
             if len(chosen) < n:
-                chosen = self._apart(chosen + self.measured(n - len(chosen)), n)
+                chosen = self._apart(chosen + self.measured(n - len(chosen), level.frame.stack), n)
             if not chosen:
                 return
             tried.update(chosen)
@@ -400,13 +401,13 @@ class Layers:
                 break
         return [seeds[i] for i in kept]
 
-    def measured(self, n: int) -> list[Seed]:
+    def measured(self, n: int, below: Stack | None = None) -> list[Seed]:
         """Measure gradients beside critical points, until there are enough more seeds."""
         more: list[Seed] = []
         while len(more) < n and len(self.places):
             order = self.rng.permutation(len(self.places))
             places, self.places = map(self.places.take, np.split(order, [n - len(more)]))
-            more += self.search.seeds.measure(self.ask, self.noise, places, self.rng)
+            more += self.search.seeds.measure(self.ask, self.noise, places, self.rng, below=below)
         self.seeds += more
         return more
 

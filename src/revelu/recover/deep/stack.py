@@ -96,6 +96,17 @@ class Stack:
         *_, (J, z), _ = self._network.linear_maps(X)
         return J * (z > 0)[:, :, None], np.maximum(z, 0.0)
 
+    def spans(self, X: FloatArray, *, rtol: float = 1e-9) -> list[FloatArray]:
+        """What gradients of all that is above are combinations of: orthonormal rows, one an input.
+
+        Parameters
+        ----------
+        rtol : float
+            Directions along which the outputs change less, relative to the most, are none.
+        """
+        _, sizes, V = np.linalg.svd(self.maps(X)[0], full_matrices=False)
+        return [v[s > rtol * s[0]] for s, v in zip(sizes, V, strict=True)]
+
     def distances(self, X: FloatArray) -> FloatArray:
         """How far inputs are from the nearest hyperplane, shape (n,), as regions continue.
 

@@ -72,8 +72,8 @@ class WalkTuning:
     precise: float = 1e-9
     """The relative error of a row at which they are known well enough."""
     n_flat: int = 4
-    """Points of the piece around a seed at which its surface is looked for first, far from the
-    seed, where a deeper neuron's has often turned:"""
+    """Points of the piece around a seed at which its surface is looked for first, at most, far from
+    the seed, where a deeper neuron's has often turned:"""
     far: float = 0.9
     """at this share of the way to the next wall;"""
     is_looked_at: bool = True
@@ -207,9 +207,10 @@ class Walk:
         todo = refined = estimate.n_undetermined
         in_vain, is_tested = 0, False
         if t.is_looked_at and len(self.points) == 1:
-            yield from self._test_piece()
-            n_told = (yield from self._test(t.n_flat, is_early=True)) if self.is_accepted else 1
-            if n_told and not self.is_accepted:
+            is_told = yield from self._test_piece()
+            if self.is_accepted and not is_told:
+                is_told = bool((yield from self._test(t.n_flat, is_early=True)))
+            if is_told and not self.is_accepted:
                 return
         while estimate.n_undetermined and in_vain < t.patience:
             before = estimate.n_undetermined
@@ -422,8 +423,15 @@ class Walk:
         on = self.sums_beside(np.vstack([self.seed.x, X])) > 0.0
         return np.asarray((on[1:] != on[0]).sum(axis=1, dtype=np.float64))
 
-    def _test_piece(self) -> Questions:
-        """Whether the surface is flat up to the walls of the piece around the seed."""
+    def _test_piece(self) -> Generator[FloatArray, FloatArray, bool]:
+        """Whether the surface is flat up to the walls of the piece around the seed.
+
+        Returns
+        -------
+        bool
+            Whether that is told: by one point where it is not, or where it is although known
+            neurons of its layer have changed their state on the way.
+        """
         t = self.tuning
         surface, (at, E) = self._surface(), self._rays(aimed=False)
         E = surface.along(at, E)
@@ -431,12 +439,17 @@ class Walk:
         room = np.minimum(room, np.sqrt(at.X.shape[1]))
         X = at.X + t.far * room[:, None] * E
         # Of every few rays the one that ends where most others have changed, or the longest.
-        order = np.lexsort([-room, -self._n_changed(X)]).argsort()
+        n_changed = self._n_changed(X)
+        order = np.lexsort([-room, -n_changed]).argsort()
         some = np.array_split(np.arange(len(at)), t.n_flat)
         rows = np.array([part[order[part].argmin()] for part in some])
-        piece = at.take(rows).moved(X[rows])
-        found, blank = yield from self._seek(piece, np.zeros(piece.X.shape), t.wide)
-        self.is_accepted = bool(found.sum() >= t.found_early * (~blank).sum())
+        for row in rows[order[rows].argsort()]:
+            piece = at.take(row[None]).moved(X[row[None]])
+            found, blank = yield from self._seek(piece, np.zeros(piece.X.shape), t.wide)
+            self.is_accepted = bool(found[0] or blank[0])
+            if not self.is_accepted or (found[0] and n_changed[row] > 0):
+                return True
+        return False
 
     def _refine(self) -> Questions:
         """Ask where the surface is least certain, and solve for all entries at once."""
