@@ -74,8 +74,10 @@ class WalkTuning:
     n_flat: int = 4
     """Points of the piece around a seed at which its surface is looked for first, at most, far from
     the seed, where a deeper neuron's has often turned:"""
+    n_hops: int = 4
+    """so many moves at random away,"""
     far: float = 0.9
-    """at this share of the way to the next wall;"""
+    """each by this share of the way to the next wall;"""
     is_looked_at: bool = True
     """if at all, and then at as many beyond walls at which it is known how it turns."""
     n_early: int = 6
@@ -83,6 +85,8 @@ class WalkTuning:
     """Predicted points at which a row is tested when its first entries are known, and at last;"""
     n_fresh_if_open: int = 36
     """and at last where some are not: a deeper neuron's surface is flat for a while."""
+    n_first: int = 2
+    """Of these so many are asked before the others: a deeper neuron's surface is at neither."""
     n_tests: int = 4
     """Times that points are drawn for a test, at most, where around some no answer changes."""
     found: float = 0.9
@@ -125,11 +129,8 @@ class Walk:
         Of the surface, as found, the seed first.
     signs : ndarray, shape (m,)
         Of the rows on top of the frame, such that all of them are off at the seed.
-    share_found : float
-        The share of predicted points at which the surface was, in the last test, of those around
-        which the answers change at all.
     is_accepted : bool
-        Whether it passed.
+        Whether it passed the last test.
     gains_vary : bool
         Whether layers above have been seen to change what the outputs make of the neuron.
     """
@@ -144,7 +145,6 @@ class Walk:
     estimate: Estimate = field(init=False)
     points: ActivationRegions = field(init=False)
     signs: FloatArray = field(init=False)
-    share_found: float = field(default=0.0, init=False)
     is_accepted: bool = field(default=False, init=False)
     gains_vary: bool = field(default=False, init=False)
 
@@ -434,21 +434,23 @@ class Walk:
         """
         t = self.tuning
         surface, (at, E) = self._surface(), self._rays(aimed=False)
-        E = surface.along(at, E)
-        room = np.minimum(self.frame.next_wall(at, E)[0], to_face(at.X, E, t.rays.bound))
-        room = np.minimum(room, np.sqrt(at.X.shape[1]))
-        X = at.X + t.far * room[:, None] * E
-        # Of every few rays the one that ends where most others have changed, or the longest.
+        E, parts = surface.along(at, E), list[FloatArray]()
+        for _ in range(t.n_hops):
+            room = np.minimum(self.frame.next_wall(at, E)[0], to_face(at.X, E, t.rays.bound))
+            at = at.moved(at.X + t.far * np.minimum(room, np.sqrt(at.X.shape[1]))[:, None] * E)
+            parts.append(at.X)
+            E = surface.along(at, self.rng.standard_normal(E.shape))
+        # Away from the walls.
+        X = self.seed.x + t.far * (np.concatenate(parts) - self.seed.x)
         n_changed = self._n_changed(X)
-        order = np.lexsort([-room, -n_changed]).argsort()
-        some = np.array_split(np.arange(len(at)), t.n_flat)
-        rows = np.array([part[order[part].argmin()] for part in some])
-        for row in rows[order[rows].argsort()]:
-            piece = at.take(row[None]).moved(X[row[None]])
+        # Where most others have changed, or farthest away.
+        order = np.lexsort([-np.linalg.norm(X - self.seed.x, axis=1), -n_changed])
+        for row in order[: t.n_flat]:
+            piece = at.take(np.arange(1)).moved(X[row][None])
             found, blank = yield from self._seek(piece, np.zeros(piece.X.shape), t.wide)
             self.is_accepted = bool(found[0] or blank[0])
-            if not self.is_accepted or (found[0] and n_changed[row] > 0):
-                return True
+            if found[0] or not self.is_accepted:
+                return not found[0] or n_changed[row] > 0
         return False
 
     def _refine(self) -> Questions:
@@ -467,17 +469,22 @@ class Walk:
         asked instead.
         """
         t, n_open = self.tuning, self.estimate.n_undetermined
-        self.is_accepted, n_found, n_told = False, 0, 0
+        wanted = t.found_early if is_early else t.found_if_open if n_open else t.found
+        n_found, n_told = 0, 0
         for _ in range(t.n_tests):
             at = self._fresh(n - n_told, uncertain=False)
             if at is None or not len(at):
                 break
-            found, blank = yield from self._seek(at, np.zeros(at.X.shape), t.wide)
-            n_found, n_told = n_found + int(found.sum()), n_told + int((~blank).sum())
+            # A deeper neuron's surface is at none of the first ones.
+            for rows in np.split(np.arange(len(at)), [t.n_first]):
+                some = at.take(rows)
+                found, blank = yield from self._seek(some, np.zeros(some.X.shape), t.wide)
+                n_found, n_told = n_found + int(found.sum()), n_told + int((~blank).sum())
+                if n_told - n_found > (1.0 - wanted) * n:
+                    self.is_accepted = False
+                    return n_told
             if not blank.any():
                 break
-        self.share_found = n_found / max(n_told, 1)
         few = n_open <= t.most_open * self.frame.size
-        wanted = t.found_early if is_early else t.found_if_open if n_open else t.found
-        self.is_accepted = self.share_found >= wanted and (few or is_early)
+        self.is_accepted = n_found >= wanted * max(n_told, 1) and (few or is_early)
         return n_told
