@@ -34,6 +34,8 @@ class WalkTuning:
     """The share of them that are aimed at a wall whose entry is not known."""
     wander: float = 0.5
     """By how much an aimed ray is turned aside at random."""
+    n_walls: int = 3
+    """Walls at once until it is told whether the surface is a deeper neuron's."""
     tries: tuple[tuple[float, float], ...] = (
         (0.25, 8.0),
         (0.1, 32.0),
@@ -72,14 +74,14 @@ class WalkTuning:
     precise: float = 1e-9
     """The relative error of a row at which they are known well enough."""
     n_flat: int = 4
-    """Points of the piece around a seed at which its surface is looked for first, at most, far from
-    the seed, where a deeper neuron's has often turned:"""
+    """Points at which a surface is looked for first, where known neurons of its layer have changed
+    their state, until around one answers change: a deeper neuron's has turned;"""
     n_hops: int = 4
-    """so many moves at random away,"""
+    """on the piece around the seed, at most so many moves away,"""
     far: float = 0.9
-    """each by this share of the way to the next wall;"""
-    is_looked_at: bool = True
-    """if at all, and then at as many beyond walls at which it is known how it turns."""
+    """each by this share of the way to the next wall."""
+    is_put_off: bool = False
+    """Whether a walk ends where none change there."""
     n_early: int = 6
     n_fresh: int = 12
     """Predicted points at which a row is tested when its first entries are known, and at last;"""
@@ -95,8 +97,8 @@ class WalkTuning:
     which hides that a deeper neuron's turns elsewhere."""
     found_early: float = 0.75
     most_open: float = 0.25
-    """The share of unknowns that may be left undetermined: what little is known of a row may
-    hold for a deeper neuron, too."""
+    """The share of unknowns that may be left undetermined where no neuron of its layer tells: what
+    little is known of a row may hold for a deeper neuron, too."""
     n_shared: int = 3
     """Points of another walk that have to be on a surface which is not all known, at least."""
     patience: int = 3
@@ -131,6 +133,8 @@ class Walk:
         Of the rows on top of the frame, such that all of them are off at the seed.
     is_accepted : bool
         Whether it passed the last test.
+    is_told : bool
+        Whether neurons of its layer told that it is no deeper neuron's, or that it is.
     gains_vary : bool
         Whether layers above have been seen to change what the outputs make of the neuron.
     """
@@ -146,6 +150,7 @@ class Walk:
     points: ActivationRegions = field(init=False)
     signs: FloatArray = field(init=False)
     is_accepted: bool = field(default=False, init=False)
+    is_told: bool = field(default=False, init=False)
     gains_vary: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
@@ -171,6 +176,11 @@ class Walk:
             self.estimate.add(row, 0.0, error)
         if len(self.points) > 1:
             self.estimate.solve()
+
+    @property
+    def has_others(self) -> bool:
+        """Whether neurons of its layer are known."""
+        return self.sums_beside is not None and self.sums_beside(self.seed.x[None]).size > 0
 
     @property
     def is_open(self) -> BoolArray:
@@ -206,11 +216,9 @@ class Walk:
         estimate, t = self.estimate, self.tuning
         todo = refined = estimate.n_undetermined
         in_vain, is_tested = 0, False
-        if t.is_looked_at and len(self.points) == 1:
-            is_told = yield from self._test_piece()
-            if self.is_accepted and not is_told:
-                is_told = bool((yield from self._test(t.n_flat, is_early=True)))
-            if is_told and not self.is_accepted:
+        if len(self.points) == 1:
+            yield from self._tell(self._piece())
+            if self.is_told is not self.is_accepted or (t.is_put_off and not self.is_told):
                 return
         while estimate.n_undetermined and in_vain < t.patience:
             before = estimate.n_undetermined
@@ -219,7 +227,11 @@ class Walk:
             in_vain = in_vain + 1 if estimate.n_undetermined >= before else 0
             if in_vain and before == todo:
                 break
-            if not is_tested:
+            if not self.is_told:
+                yield from self._tell(self._fresh(t.n_flat, uncertain=False))
+                if self.is_told is not self.is_accepted:
+                    return
+            if not (self.is_told or is_tested or self.has_others):
                 is_tested = True
                 yield from self._test(t.n_early, is_early=True)
                 if not self.is_accepted:
@@ -248,6 +260,8 @@ class Walk:
         if stops is None:
             return
         stops = stops.best()
+        if not self.is_told and self.has_others:
+            stops = stops.take(self.rng.permutation(len(stops))[: self.tuning.n_walls])
         for share, range_ in tries:
             if not len(stops):
                 return
@@ -423,35 +437,33 @@ class Walk:
         on = self.sums_beside(np.vstack([self.seed.x, X])) > 0.0
         return np.asarray((on[1:] != on[0]).sum(axis=1, dtype=np.float64))
 
-    def _test_piece(self) -> Generator[FloatArray, FloatArray, bool]:
-        """Whether the surface is flat up to the walls of the piece around the seed.
-
-        Returns
-        -------
-        bool
-            Whether that is told: by one point where it is not, or where it is although known
-            neurons of its layer have changed their state on the way.
-        """
+    def _piece(self) -> ActivationRegions:
+        """Points of the piece around the seed, up to its walls."""
         t = self.tuning
-        surface, (at, E) = self._surface(), self._rays(aimed=False)
-        E, parts = surface.along(at, E), list[FloatArray]()
+        surface, (at, E), parts = self._surface(), self._rays(aimed=False), list[FloatArray]()
         for _ in range(t.n_hops):
+            E = surface.along(at, E)
             room = np.minimum(self.frame.next_wall(at, E)[0], to_face(at.X, E, t.rays.bound))
             at = at.moved(at.X + t.far * np.minimum(room, np.sqrt(at.X.shape[1]))[:, None] * E)
             parts.append(at.X)
-            E = surface.along(at, self.rng.standard_normal(E.shape))
+            E = self.rng.standard_normal(E.shape)
         # Away from the walls.
         X = self.seed.x + t.far * (np.concatenate(parts) - self.seed.x)
-        n_changed = self._n_changed(X)
-        # Where most others have changed, or farthest away.
-        order = np.lexsort([-np.linalg.norm(X - self.seed.x, axis=1), -n_changed])
-        for row in order[: t.n_flat]:
-            piece = at.take(np.arange(1)).moved(X[row][None])
-            found, blank = yield from self._seek(piece, np.zeros(piece.X.shape), t.wide)
-            self.is_accepted = bool(found[0] or blank[0])
-            if found[0] or not self.is_accepted:
-                return not found[0] or n_changed[row] > 0
-        return False
+        return at.take(np.zeros(len(X), dtype=np.intp)).moved(X)
+
+    def _tell(self, at: ActivationRegions | None) -> Questions:
+        """Whether the surface is where it is predicted though others of its layer have changed.
+
+        A deeper neuron's has turned where they did.
+        """
+        n_changed = np.zeros(0) if at is None else self._n_changed(at.X)
+        order = np.argsort(-n_changed, kind="stable")[: self.tuning.n_flat]
+        for row in order[n_changed[order] > 0]:
+            some = at.take(row[None])
+            found, blank = yield from self._seek(some, np.zeros(some.X.shape), self.tuning.wide)
+            if not blank[0]:
+                self.is_told, self.is_accepted = True, bool(found[0])
+                return
 
     def _refine(self) -> Questions:
         """Ask where the surface is least certain, and solve for all entries at once."""
@@ -485,6 +497,6 @@ class Walk:
                     return n_told
             if not blank.any():
                 break
-        few = n_open <= t.most_open * self.frame.size
+        few = self.is_told or n_open <= t.most_open * self.frame.size
         self.is_accepted = n_found >= wanted * max(n_told, 1) and (few or is_early)
         return n_told
