@@ -494,9 +494,10 @@ class Layers:
         if not len(frame.b):
             return
         s, known, fits, missing = level.rows.signs(frame, level.unknown_below)
-        # A row says nothing of signs where a weight is missing of it.
         whole = ~level.rows.undetermined.any(axis=1)
-        voters = whole if whole.any() else ~whole
+        vague = level.rows.vague(frame, level.unknown_below)
+        voters = np.array([len(parts) < frame.W.shape[1] for parts in vague], dtype=bool)
+        voters = voters if voters.any() else ~voters
         is_sure = bool(known.all() and fits[voters].mean() > self.search.agree)
         if surely and not is_sure:
             return
@@ -511,7 +512,7 @@ class Layers:
             ]
         W, b = (frame.W + missing) * s[:, None], frame.b * s
         if not is_sure:
-            s, known, directions = level.rows.signs_of_low_rank(frame)
+            s, known, directions = level.rows.signs_of_low_rank(frame, level.unknown_below)
             log.info("signs: %d of %d, rank %d is left", known.sum(), len(s), len(directions))
             level.is_signed = bool(known.all())
             level.missing = directions if level.is_signed and len(directions) else None

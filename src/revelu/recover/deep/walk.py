@@ -218,7 +218,7 @@ class Walk:
         in_vain, is_tested = 0, False
         if len(self.points) == 1:
             yield from self._tell(self._piece())
-            if self.is_told is not self.is_accepted or (t.is_put_off and not self.is_told):
+            if not self.is_accepted and (self.is_told or t.is_put_off):
                 return
         while estimate.n_undetermined and in_vain < t.patience:
             before = estimate.n_undetermined
@@ -229,7 +229,7 @@ class Walk:
                 break
             if not self.is_told:
                 yield from self._tell(self._fresh(t.n_flat, uncertain=False))
-                if self.is_told is not self.is_accepted:
+                if self.is_told and not self.is_accepted:
                     return
             if not (self.is_told or is_tested or self.has_others):
                 is_tested = True
