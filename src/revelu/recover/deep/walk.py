@@ -97,8 +97,9 @@ class WalkTuning:
     which hides that a deeper neuron's turns elsewhere."""
     found_early: float = 0.75
     most_open: float = 0.25
-    """The share of unknowns that may be left undetermined where no neuron of its layer tells: what
-    little is known of a row may hold for a deeper neuron, too."""
+    """The share of unknowns that may be left undetermined, twice that where known neurons of its
+    layer have told: what little is known of a row may hold for a deeper neuron, too, or one below.
+    """
     n_shared: int = 3
     """Points of another walk that have to be on a surface which is not all known, at least."""
     patience: int = 3
@@ -497,6 +498,6 @@ class Walk:
                     return n_told
             if not blank.any():
                 break
-        few = self.is_told or n_open <= t.most_open * self.frame.size
+        few = n_open <= t.most_open * (1 + self.is_told) * self.frame.size
         self.is_accepted = n_found >= wanted * max(n_told, 1) and (few or is_early)
         return n_told
