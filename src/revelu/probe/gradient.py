@@ -163,10 +163,10 @@ class CheckedGradients:
         for share in self.steps:
             if not len(todo):
                 break
-            aside = unit_rows(rng, len(todo), m) @ Q
+            aside, steps = unit_rows(rng, len(todo), m) @ Q, share * reach[todo]
             stencils = [
                 Stencil(x, own[i] @ Q, np.full(len(own[i]), step), aside=2.0 * step * w)
-                for i, x, step, w in zip(todo, points[todo], share * reach[todo], aside, strict=True)
+                for i, x, step, w in zip(todo, points[todo], steps, aside, strict=True)
             ]
             n_blocks = max(1, round(len(todo) * m * d / self.at_once))
             blocks = np.array_split(np.arange(len(todo)), n_blocks)

@@ -286,7 +286,7 @@ def test_signs_are_found_where_neurons_below_are_missing(n, m, d, n_missing):
         missing = rng.standard_normal((n_missing, d))
         linear = rows.l + rng.standard_normal((n, n_missing)) @ missing
         rows = LayerRows(rows.v, linear, rows.c, rows.undetermined)
-        signs, known, directions = rows.signs_of_low_rank(frame, all_known(frame))
+        signs, known, directions = rows.signs_of_low_rank(frame)
         assert known.all()
         assert (signs == true).all()
         assert len(directions) == n_missing
@@ -294,7 +294,7 @@ def test_signs_are_found_where_neurons_below_are_missing(n, m, d, n_missing):
         assert missing @ directions.T @ directions == pytest.approx(missing, abs=1e-9)
         # Two rows tell little of so many signs.
         few = rows.take(np.arange(n_missing + 1))
-        assert not few.signs_of_low_rank(frame, all_known(frame))[1].any() or m < d - n_missing
+        assert not few.signs_of_low_rank(frame)[1].any() or m < d - n_missing
 
 
 def test_rows_are_alike_up_to_scale_as_far_as_both_are_known():

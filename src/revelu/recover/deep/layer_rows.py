@@ -6,8 +6,7 @@ count, and no linear part: with ``phi_i = 1`` where row ``i`` below has the wron
     z = sum_i v_i relu(+-u_i) + c' = sum_i v_i relu(u_i) - sum_i phi_i v_i u_i + c,
 
 so that the linear part which the walk has found is ``l = -sum_i phi_i v_i w_i``.  The same signs
-hold for all rows, and are 0 or 1: least squares, rounded.  Where ``v_i`` is open, any multiple of
-``w_i`` may be in ``l``: such a row tells signs by the rest of its linear part.
+hold for all rows, and are 0 or 1: least squares, rounded.
 """
 
 from collections.abc import Sequence
@@ -71,24 +70,6 @@ class LayerRows(Records):
             explained |= np.abs(F @ theta) <= near * slope
         return explained
 
-    def vague(self, frame: KnownLayers, open_weights: BoolArray, *, rtol: float = 1e-9) -> list[FloatArray]:
-        """What is open of linear parts: orthonormal rows, shape (q_j, dim), for each row.
-
-        Parameters
-        ----------
-        open_weights : ndarray of bool, shape (m, dim)
-            Which weights of the frame's rows are not known.
-        rtol : float
-            Directions that are this near a combination of others are none of their own.
-        """
-        (m, dim), found = frame.W.shape, []
-        for is_open in self.undetermined:
-            units = is_open[m:] | open_weights[is_open[:m]].any(axis=0)
-            parts = np.vstack([frame.W[is_open[:m]], np.eye(dim)[units]])
-            _, sizes, directions = np.linalg.svd(parts, full_matrices=False)
-            found.append(directions[sizes > rtol * sizes.max(initial=0.0)])
-        return found
-
     def alike(self, rtol: float, *, fewest: int = 3) -> IntArray:
         """Which of the others are the first row, as far as both are known.
 
@@ -145,27 +126,22 @@ class LayerRows(Records):
         missing : ndarray, shape (m, dim)
             What is to be added to the frame's rows.
         """
-        m, dim = frame.W.shape
+        m, fits = len(frame.b), np.ones(len(self.c), dtype=bool)
         i, p = np.nonzero(open_weights)
         phi, known = np.zeros(m), np.zeros(m, dtype=bool)
-        missing, units = np.zeros(frame.W.shape), np.eye(dim)[p].T
-        unknowns = np.concatenate(
-            [self.v[:, None, :] * frame.W.T[None], self.v[:, None, i] * units[None]], axis=2
-        )
-        linear, vague = self.l.copy(), self.vague(frame, open_weights)
-        for j, parts in enumerate(vague):
-            linear[j] -= (linear[j] @ parts.T) @ parts
-            unknowns[j] -= parts.T @ (parts @ unknowns[j])
-        fits = np.ones(len(self.c), dtype=bool)
-        used = np.array([len(parts) < dim for parts in vague])
+        missing = np.zeros(frame.W.shape)
+        used = ~self.undetermined.any(axis=1)
         used = used if used.any() else fits
         for _ in range(max_rounds):
-            A = unknowns[used].reshape(-1, m + len(i))
+            A = (self.v[used][:, None, :] * frame.W.T[None]).reshape(-1, m)
+            units = np.eye(frame.W.shape[1])[p].T
+            extra = (self.v[used][:, None, i] * units[None]).reshape(len(A), len(i))
+            A = np.hstack([A, extra])
             sizes = np.linalg.norm(A, axis=0)
             live = sizes > faint * sizes.max(initial=0.0)
             U, s, Vt = np.linalg.svd(A[:, live] / sizes[live], full_matrices=False)
             n = int((s > rank * s.max(initial=0.0)).sum())
-            x = Vt[:n].T @ (U[:, :n].T @ -linear[used].ravel() / s[:n]) / sizes[live]
+            x = Vt[:n].T @ (U[:, :n].T @ -self.l[used].ravel() / s[:n]) / sizes[live]
             # What the system does not tell has a part outside its row space.
             told = (Vt[:n] ** 2).sum(axis=0) > 1.0 - 1e-6
             # The unknowns that are live are signs, then what is missing of weights.
@@ -175,8 +151,7 @@ class LayerRows(Records):
             known = is_told[:m] & (np.abs(found[:m] - phi) < off)
             missing = np.zeros(frame.W.shape)
             missing[i, p] = np.where(is_told[m:] & (phi[i] > 0.5), found[m:], 0.0)
-            said = np.concatenate([phi, (missing * phi[:, None])[i, p]])
-            left = np.linalg.norm(linear + unknowns @ said, axis=1)
+            left = np.linalg.norm(self.l + (self.v * phi) @ (frame.W + missing), axis=1)
             size = np.abs(self.v) @ np.linalg.norm(frame.W, axis=1)
             fits = left <= fit * size
             if known[live[:m]].all() or fits[used].all() or not (used & fits).any():
@@ -185,14 +160,7 @@ class LayerRows(Records):
         return np.where(phi > 0.5, -1.0, 1.0), known, fits, missing
 
     def signs_of_low_rank(
-        self,
-        frame: KnownLayers,
-        open_weights: BoolArray,
-        *,
-        rtol: float = 1e-6,
-        off: float = 0.01,
-        n_steps: int = 30,
-        most: int = 100,
+        self, frame: KnownLayers, *, rtol: float = 1e-6, off: float = 0.01, n_steps: int = 30
     ) -> tuple[FloatArray, BoolArray, FloatArray]:
         """Find the signs that leave linear parts of the lowest rank.
 
@@ -203,15 +171,10 @@ class LayerRows(Records):
 
         Parameters
         ----------
-        open_weights : ndarray of bool, shape (m, dim)
-            Which weights of the frame's rows are not known: rows that may read them tell less.
         rtol : float
             A singular value of this size is none, relative to all that adds to the linear parts.
         off : float
             How far an unknown may be from 0 or 1.
-        n_steps : int
-        most : int
-            Open directions that are solved for, at most: rows with the fewest come first.
 
         Returns
         -------
@@ -221,38 +184,21 @@ class LayerRows(Records):
         directions : ndarray, shape (r, dim)
             What is left of the linear parts, one row for every neuron that is missing.
         """
-        vague, dim = self.vague(frame, open_weights), frame.W.shape[1]
-        n_open = np.array([len(parts) for parts in vague])
-        order = np.argsort(n_open, kind="stable")
-        some = order[(n_open[order] < dim) & (n_open[order].cumsum() <= most)]
-        v, linear = self.v[some], self.l[some]
-        n, m = v.shape
-        owners = np.repeat(np.arange(n), n_open[some])
-        parts = np.vstack([np.empty((0, dim)), *(vague[j] for j in some)])
+        whole = ~self.undetermined.any(axis=1)
+        whole = whole if whole.any() else ~whole
+        v, linear = self.v[whole], self.l[whole]
+        (n, m), dim = v.shape, frame.W.shape[1]
         size = float(np.linalg.norm(np.abs(v) @ np.linalg.norm(frame.W, axis=1)))
-        x, small = np.append(np.full(m, 0.5), np.zeros(len(parts))), np.inf
+        phi, small = np.full(m, 0.5), np.inf
         for _ in range(n_steps):
-            U, values, _ = np.linalg.svd(_left(v * x[:m] @ frame.W + linear, owners, parts, x[m:]))
+            U, values, _ = np.linalg.svd(linear + (v * phi) @ frame.W)
             small = max(0.5 * min(small, float(values[0])), 1e-3 * rtol * size)
             against = (U / np.hypot(np.append(values, np.zeros(n - len(values))), small)).T
-            A = (against @ v)[:, None, :] * frame.W.T[None]
-            A = np.concatenate([A, against[:, None, owners] * parts.T[None]], axis=2)
-            A = A.reshape(-1, len(x))
-            x = np.linalg.lstsq(A, -(against @ linear).ravel(), rcond=1e-10)[0]
-        phi = x[:m]
+            A = ((against @ v)[:, None, :] * frame.W.T[None]).reshape(-1, m)
+            phi = np.linalg.lstsq(A, -(against @ linear).ravel(), rcond=1e-10)[0]
         turned = phi > 0.5
-        left = _left(v * turned @ frame.W + linear, owners, parts, x[m:])
-        _, values, directions = np.linalg.svd(left)
+        _, values, directions = np.linalg.svd(linear + (v * turned) @ frame.W)
         r = int((values > rtol * size).sum())
-        is_told = (n - r) * (dim - r) > len(x)
+        is_told = (n - r) * (dim - r) > m
         known = is_told & (np.abs(phi - turned) < off)
         return np.where(turned, -1.0, 1.0), known, directions[:r]
-
-
-def _left(
-    linear: FloatArray, owners: IntArray, directions: FloatArray, x: FloatArray
-) -> FloatArray:
-    """Linear parts, one a row, with multiples ``x`` of directions added to their owners'."""
-    left = linear.copy()
-    np.add.at(left, owners, x[:, None] * directions)
-    return left

@@ -108,9 +108,8 @@ class LayerSearch:
     """Seeds that are walked from side by side, at most: some are of one neuron."""
     in_vain: int = 200
     """Walks in a row without a new neuron, after which seeds that are left wait for the next layer:
-    deep networks have thousands of critical points of deeper neurons."""
-    in_vain_late: int = 24
-    """Of these on pieces where no known neuron of the layer changes, which tell nothing at once."""
+    deep networks have thousands of critical points of deeper neurons.  An eighth of that where no
+    known neuron changes on the piece around a seed, which tells nothing then."""
     close: float = 1e-6
     """A critical point is a known neuron's if it is this near its surface, relative to its size."""
     same: float = 1e-8
@@ -359,7 +358,7 @@ class Layers:
         """
         tuning = tuning or self.search.walk
         n, n_in_vain, n_then = self.search.at_once, 0, len(level.walks)
-        put_off = list[Seed]()
+        put_off = set[Seed]()
         while n_in_vain < self.search.in_vain:
             self._forget_known(level)
             todo = [seed for seed in self.seeds if seed not in tried]
@@ -369,16 +368,15 @@ class Layers:
             how, rows = replace(tuning, is_put_off=bool(chosen)), level.rows
             if not chosen and len(level.walks) > n_then:
                 # More is known that may change on those pieces.
-                tried.difference_update(put_off)
-                n_then, put_off = len(level.walks), []
+                tried -= put_off
+                n_then, put_off = len(level.walks), set()
                 continue
             if not chosen:
-                left = set(self.seeds)
-                put_off = [seed for seed in put_off if seed in left]
-                chosen, put_off = put_off[:n], put_off[n:]
-                n_in_vain = max(n_in_vain, self.search.in_vain - self.search.in_vain_late)
+                chosen = [seed for seed in self.seeds if seed in put_off][:n]
+                n_in_vain = max(n_in_vain, 7 * self.search.in_vain // 8)
             if not chosen:
                 return
+            put_off -= set(chosen)
             tried.update(chosen)
             given = self.noise.unit, self.sigma, self.rng, how, partial(rows.sums, level.frame)
             self._run(walks := [Walk(level.frame, seed, *given) for seed in chosen])
@@ -386,8 +384,8 @@ class Layers:
             for walk in sorted(walks, key=lambda walk: walk.estimate.n_undetermined):
                 if walk.is_accepted:
                     self._take(level, walk)
-            late = [walk.seed for walk in walks if how.is_put_off and not walk.is_told]
-            put_off += late
+            late = {walk.seed for walk in walks if how.is_put_off and not walk.is_told}
+            put_off |= late
             n_in_vain = 0 if len(level.walks) > before else n_in_vain + len(walks) - len(late)
             # The more of them were new, the more others are.
             n = min(self.search.at_once, max(2, len(level.walks) - before + 1))
@@ -494,10 +492,9 @@ class Layers:
         if not len(frame.b):
             return
         s, known, fits, missing = level.rows.signs(frame, level.unknown_below)
+        # A row says nothing of signs where a weight is missing of it.
         whole = ~level.rows.undetermined.any(axis=1)
-        vague = level.rows.vague(frame, level.unknown_below)
-        voters = np.array([len(parts) < frame.W.shape[1] for parts in vague], dtype=bool)
-        voters = voters if voters.any() else ~voters
+        voters = whole if whole.any() else ~whole
         is_sure = bool(known.all() and fits[voters].mean() > self.search.agree)
         if surely and not is_sure:
             return
@@ -512,7 +509,7 @@ class Layers:
             ]
         W, b = (frame.W + missing) * s[:, None], frame.b * s
         if not is_sure:
-            s, known, directions = level.rows.signs_of_low_rank(frame, level.unknown_below)
+            s, known, directions = level.rows.signs_of_low_rank(frame)
             log.info("signs: %d of %d, rank %d is left", known.sum(), len(s), len(directions))
             level.is_signed = bool(known.all())
             level.missing = directions if level.is_signed and len(directions) else None

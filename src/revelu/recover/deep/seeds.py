@@ -95,10 +95,7 @@ class SeedSearch:
     ) -> list[Seed]:
         """Measure what the gradients do at critical points; leave out what is not one neuron's.
 
-        Parameters
-        ----------
-        below : Stack, optional
-            Layers of known signs, through which all that is above sees the inputs.
+        Above layers ``below``, of known signs, they are combinations of what these make of inputs.
         """
         n = len(found.X)
         if not n:

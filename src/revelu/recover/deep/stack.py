@@ -23,10 +23,7 @@ class Stack:
     """
 
     def __init__(
-        self,
-        dim_in: int,
-        weights: Sequence[FloatArray] = (),
-        biases: Sequence[FloatArray] = (),
+        self, dim_in: int, weights: Sequence[FloatArray] = (), biases: Sequence[FloatArray] = ()
     ) -> None:
         self.dim_in = dim_in
         self.weights, self.biases = tuple(weights), tuple(biases)
@@ -96,16 +93,11 @@ class Stack:
         *_, (J, z), _ = self._network.linear_maps(X)
         return J * (z > 0)[:, :, None], np.maximum(z, 0.0)
 
-    def spans(self, X: FloatArray, *, rtol: float = 1e-9) -> list[FloatArray]:
-        """What gradients of all that is above are combinations of: orthonormal rows, one an input.
-
-        Parameters
-        ----------
-        rtol : float
-            Directions along which the outputs change less, relative to the most, are none.
-        """
+    def spans(self, X: FloatArray) -> list[FloatArray]:
+        """What gradients of all above are combinations of: orthonormal rows for each input."""
         _, sizes, V = np.linalg.svd(self.maps(X)[0], full_matrices=False)
-        return [v[s > rtol * s[0]] for s, v in zip(sizes, V, strict=True)]
+        faint = np.sqrt(np.finfo(float).eps)
+        return [v[s > faint * s[0]] for s, v in zip(sizes, V, strict=True)]
 
     def distances(self, X: FloatArray) -> FloatArray:
         """How far inputs are from the nearest hyperplane, shape (n,), as regions continue.

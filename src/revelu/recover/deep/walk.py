@@ -34,14 +34,7 @@ class WalkTuning:
     """The share of them that are aimed at a wall whose entry is not known."""
     wander: float = 0.5
     """By how much an aimed ray is turned aside at random."""
-    n_walls: int = 3
-    """Walls at once until it is told whether the surface is a deeper neuron's."""
-    tries: tuple[tuple[float, float], ...] = (
-        (0.25, 8.0),
-        (0.1, 32.0),
-        (0.5, 4.0),
-        (0.05, 100.0),
-    )
+    tries: tuple[tuple[float, float], ...] = ((0.25, 8.0), (0.1, 32.0), (0.5, 4.0), (0.05, 100.0))
     """How far beyond a wall the surface is sought, as a share of half the way to the next one;
     and in which range, in standard deviations of what the turn may be.  Entries of trained rows
     have heavy tails: a range is widened nearer the wall, where it is short."""
@@ -74,32 +67,25 @@ class WalkTuning:
     precise: float = 1e-9
     """The relative error of a row at which they are known well enough."""
     n_flat: int = 4
-    """Points at which a surface is looked for first, where known neurons of its layer have changed
-    their state, until around one answers change: a deeper neuron's has turned;"""
-    n_hops: int = 4
-    """on the piece around the seed, at most so many moves away,"""
+    """Points, of the piece around a seed or beyond as many walls, of which one has to tell whether
+    the surface turns where known neurons of its layer change, as a deeper one's; moves to each,"""
     far: float = 0.9
-    """each by this share of the way to the next wall."""
+    """by this share of the way to the next wall."""
     is_put_off: bool = False
     """Whether a walk ends where none change there."""
-    n_early: int = 6
     n_fresh: int = 12
-    """Predicted points at which a row is tested when its first entries are known, and at last;"""
+    """Predicted points at which a row is tested;"""
     n_fresh_if_open: int = 36
-    """and at last where some are not: a deeper neuron's surface is flat for a while."""
-    n_first: int = 2
-    """Of these so many are asked before the others: a deeper neuron's surface is at neither."""
+    """and where some entries are not known: a deeper neuron's surface is flat for a while."""
     n_tests: int = 4
     """Times that points are drawn for a test, at most, where around some no answer changes."""
     found: float = 0.9
     found_if_open: float = 0.95
-    """The share of them at which the surface has to be: at last, and where entries are not known,
-    which hides that a deeper neuron's turns elsewhere."""
-    found_early: float = 0.75
+    """The share of them at which the surface has to be, and where entries are not known, which
+    hides that a deeper neuron's turns elsewhere."""
     most_open: float = 0.25
-    """The share of unknowns that may be left undetermined, twice that where known neurons of its
-    layer have told: what little is known of a row may hold for a deeper neuron, too, or one below.
-    """
+    """The share of unknowns that may be left undetermined, twice that where its layer has told:
+    what little is known of a row may hold for a deeper neuron, too, or for one below."""
     n_shared: int = 3
     """Points of another walk that have to be on a surface which is not all known, at least."""
     patience: int = 3
@@ -179,11 +165,6 @@ class Walk:
             self.estimate.solve()
 
     @property
-    def has_others(self) -> bool:
-        """Whether neurons of its layer are known."""
-        return self.sums_beside is not None and self.sums_beside(self.seed.x[None]).size > 0
-
-    @property
     def is_open(self) -> BoolArray:
         """Which unknowns are undetermined, shape (frame.size,)."""
         return np.asarray(np.linalg.norm(self.estimate.undetermined, axis=1) > self.tuning.atol)
@@ -216,10 +197,10 @@ class Walk:
         """Walk until every entry that can be reached is known; then test the row."""
         estimate, t = self.estimate, self.tuning
         todo = refined = estimate.n_undetermined
-        in_vain, is_tested = 0, False
+        in_vain = 0
         if len(self.points) == 1:
-            yield from self._tell(self._piece())
-            if not self.is_accepted and (self.is_told or t.is_put_off):
+            is_deeper = yield from self._tell(self._piece())
+            if is_deeper or (t.is_put_off and not self.is_told):
                 return
         while estimate.n_undetermined and in_vain < t.patience:
             before = estimate.n_undetermined
@@ -228,15 +209,8 @@ class Walk:
             in_vain = in_vain + 1 if estimate.n_undetermined >= before else 0
             if in_vain and before == todo:
                 break
-            if not self.is_told:
-                yield from self._tell(self._fresh(t.n_flat, uncertain=False))
-                if self.is_told and not self.is_accepted:
-                    return
-            if not (self.is_told or is_tested or self.has_others):
-                is_tested = True
-                yield from self._test(t.n_early, is_early=True)
-                if not self.is_accepted:
-                    return
+            if not self.is_told and (yield from self._tell(self._fresh(t.n_flat, uncertain=False))):
+                return
             if in_vain or refined - estimate.n_undetermined >= max(todo // t.n_rounds, 4):
                 refined = estimate.n_undetermined
                 yield from self._refine()
@@ -261,8 +235,9 @@ class Walk:
         if stops is None:
             return
         stops = stops.best()
-        if not self.is_told and self.has_others:
-            stops = stops.take(self.rng.permutation(len(stops))[: self.tuning.n_walls])
+        sums = self.sums_beside
+        if not self.is_told and sums is not None and sums(self.seed.x[None]).size:
+            stops = stops.take(self.rng.permutation(len(stops))[: self.tuning.n_flat])
         for share, range_ in tries:
             if not len(stops):
                 return
@@ -275,12 +250,7 @@ class Walk:
             stops = stops.take(~found)
 
     def _clear(
-        self,
-        surface: Surface,
-        stops: Stops,
-        reach: FloatArray,
-        normals: FloatArray,
-        range_: float,
+        self, surface: Surface, stops: Stops, reach: FloatArray, normals: FloatArray, range_: float
     ) -> FloatArray:
         """How far beyond walls no other wall comes into the range, about, shape (n,)."""
         at = stops.at.moved(stops.at.X + reach[:, None] * stops.moves)
@@ -442,7 +412,7 @@ class Walk:
         """Points of the piece around the seed, up to its walls."""
         t = self.tuning
         surface, (at, E), parts = self._surface(), self._rays(aimed=False), list[FloatArray]()
-        for _ in range(t.n_hops):
+        for _ in range(t.n_flat):
             E = surface.along(at, E)
             room = np.minimum(self.frame.next_wall(at, E)[0], to_face(at.X, E, t.rays.bound))
             at = at.moved(at.X + t.far * np.minimum(room, np.sqrt(at.X.shape[1]))[:, None] * E)
@@ -452,19 +422,19 @@ class Walk:
         X = self.seed.x + t.far * (np.concatenate(parts) - self.seed.x)
         return at.take(np.zeros(len(X), dtype=np.intp)).moved(X)
 
-    def _tell(self, at: ActivationRegions | None) -> Questions:
-        """Whether the surface is where it is predicted though others of its layer have changed.
-
-        A deeper neuron's has turned where they did.
-        """
-        n_changed = np.zeros(0) if at is None else self._n_changed(at.X)
+    def _tell(self, at: ActivationRegions | None) -> Generator[FloatArray, FloatArray, bool]:
+        """Whether the surface is not where predicted, as others of its layer have changed."""
+        if at is None:
+            return False
+        n_changed = self._n_changed(at.X)
         order = np.argsort(-n_changed, kind="stable")[: self.tuning.n_flat]
         for row in order[n_changed[order] > 0]:
             some = at.take(row[None])
             found, blank = yield from self._seek(some, np.zeros(some.X.shape), self.tuning.wide)
             if not blank[0]:
                 self.is_told, self.is_accepted = True, bool(found[0])
-                return
+                return not self.is_accepted
+        return False
 
     def _refine(self) -> Questions:
         """Ask where the surface is least certain, and solve for all entries at once."""
@@ -475,29 +445,27 @@ class Walk:
             yield from self._seek(at, np.zeros(at.X.shape), t.wide)
         self.estimate.solve()
 
-    def _test(self, n: int, *, is_early: bool = False) -> Generator[FloatArray, FloatArray, int]:
-        """Whether the surface is where the row says, at fresh points; return how many told.
+    def _test(self, n: int) -> Questions:
+        """Whether the surface is where the row says, at fresh points.
 
         Where layers above are off, all of a layer, no surface below is seen: other points are
         asked instead.
         """
         t, n_open = self.tuning, self.estimate.n_undetermined
-        wanted = t.found_early if is_early else t.found_if_open if n_open else t.found
-        n_found, n_told = 0, 0
+        wanted, n_found, n_told = t.found_if_open if n_open else t.found, 0, 0
+        few = n_open <= t.most_open * (1 + self.is_told) * self.frame.size
         for _ in range(t.n_tests):
             at = self._fresh(n - n_told, uncertain=False)
             if at is None or not len(at):
                 break
             # A deeper neuron's surface is at none of the first ones.
-            for rows in np.split(np.arange(len(at)), [t.n_first]):
+            for rows in np.split(np.arange(len(at)), [t.n_flat]):
                 some = at.take(rows)
                 found, blank = yield from self._seek(some, np.zeros(some.X.shape), t.wide)
                 n_found, n_told = n_found + int(found.sum()), n_told + int((~blank).sum())
                 if n_told - n_found > (1.0 - wanted) * n:
-                    self.is_accepted = False
-                    return n_told
-            if not blank.any():
+                    few = False
+                    break
+            if not (few and blank.any()):
                 break
-        few = n_open <= t.most_open * (1 + self.is_told) * self.frame.size
-        self.is_accepted = n_found >= wanted * max(n_told, 1) and (few or is_early)
-        return n_told
+        self.is_accepted = few and n_found >= wanted * max(n_told, 1)
