@@ -135,6 +135,7 @@ class CheckedGradients:
         reach: FloatArray,
         rng: np.random.Generator,
         directions: FloatArray | None = None,
+        spans: Sequence[FloatArray] | None = None,
     ) -> tuple[FloatArray, FloatArray]:
         """Return gradients, shape (n, k, m), and their errors, shape (n,).
 
@@ -148,22 +149,24 @@ class CheckedGradients:
             How far each point is from the nearest hyperplane, about.
         directions : ndarray, shape (m, d), optional
             Orthonormal rows, along which derivatives are asked; all coordinates by default.
+        spans : sequence of ndarray, shape (m_i, m), optional
+            For each point orthonormal rows, in these directions, that the gradient is a
+            combination of, as far as is known: others are asked where the check says otherwise.
         """
         n, d = points.shape
         Q = np.eye(d) if directions is None else directions
         unit, m = noise.unit, len(Q)
+        own = [np.eye(m)] * n if spans is None else list(spans)
         J, errors = np.zeros((n, len(unit), m)), np.full(n, np.inf)
         sigma = noise.relative * noise.growth(points)
         todo = np.arange(n)
         for share in self.steps:
             if not len(todo):
                 break
-            aside = unit_rows(rng, len(todo), m) @ Q
+            aside, steps = unit_rows(rng, len(todo), m) @ Q, share * reach[todo]
             stencils = [
-                Stencil(
-                    points[i], Q, np.full(m, share * reach[i]), aside=2.0 * share * reach[i] * w
-                )
-                for i, w in zip(todo, aside, strict=True)
+                Stencil(x, own[i] @ Q, np.full(len(own[i]), step), aside=2.0 * step * w)
+                for i, x, step, w in zip(todo, points[todo], steps, aside, strict=True)
             ]
             n_blocks = max(1, round(len(todo) * m * d / self.at_once))
             blocks = np.array_split(np.arange(len(todo)), n_blocks)
@@ -172,10 +175,11 @@ class CheckedGradients:
             for i, found in zip(todo, measured, strict=True):
                 atol = SIGMAS * sigma[i] * np.sqrt(10.0 + m) * unit
                 if found.is_finite and (found.apart <= atol).all():
-                    J[i] = found.values.T
+                    J[i] = found.values.T @ own[i]
                     errors[i] = sigma[i] * np.linalg.norm(found.errors) / np.sqrt(m)
                 else:
                     failed.append(i)
+                    own[i] = np.eye(m)
             todo = np.array(failed, dtype=np.intp)
         return J, errors
 

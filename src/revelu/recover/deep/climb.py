@@ -154,11 +154,13 @@ class Climb(Search):
         # What the highest level stands on, which is not the frame above it that finds none.
         below = frame, unknown
         while found is None and len(layers.levels) < self.method.max_layers:
-            level = Level(frame, unknown)
+            level, before = Level(frame, unknown), [len(lower.walks) for lower in layers.levels]
             layers.find_rows(level)
             if layers.lacks_inputs:
                 return self._climb_with_others(first)
-            if not level.walks and not layers.find_more():
+            # What was looked for above may have been of the highest level.
+            is_more = [len(lower.walks) for lower in layers.levels] != before
+            if not (level.walks or is_more or layers.find_more()):
                 break
             if level.walks:
                 layers.drop_unread(level)

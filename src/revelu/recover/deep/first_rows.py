@@ -119,12 +119,7 @@ class FirstRows:
         return layer, seeds
 
     def find_among(
-        self,
-        ask: Ask,
-        noise: NoiseFloor,
-        layer: Layer,
-        seeds: list[Seed],
-        rng: np.random.Generator,
+        self, ask: Ask, noise: NoiseFloor, layer: Layer, seeds: list[Seed], rng: np.random.Generator
     ) -> Layer:
         """Find rows that lines have missed of a layer, among seeds where a network is wrong."""
         chosen = self._new_rows(ask, noise, np.column_stack(layer), seeds, rng)
@@ -191,14 +186,7 @@ class FirstRows:
         if kept:
             W, b = new[kept, :-1], new[kept, -1]
             chosen[kept] = bend_everywhere(
-                ask,
-                noise,
-                W,
-                b,
-                rng,
-                wanted=self.wanted,
-                mostly=self.mostly,
-                bound=self.bound,
+                ask, noise, W, b, rng, wanted=self.wanted, mostly=self.mostly, bound=self.bound
             )
         return chosen
 

@@ -160,12 +160,7 @@ class LayerRows(Records):
         return np.where(phi > 0.5, -1.0, 1.0), known, fits, missing
 
     def signs_of_low_rank(
-        self,
-        frame: KnownLayers,
-        *,
-        rtol: float = 1e-6,
-        off: float = 0.01,
-        n_steps: int = 30,
+        self, frame: KnownLayers, *, rtol: float = 1e-6, off: float = 0.01, n_steps: int = 30
     ) -> tuple[FloatArray, BoolArray, FloatArray]:
         """Find the signs that leave linear parts of the lowest rank.
 

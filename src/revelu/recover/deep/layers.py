@@ -21,6 +21,7 @@ from revelu.recover.deep.open_weights import OpenWeights
 from revelu.recover.deep.output_layer import OutputFit, without_skip
 from revelu.recover.deep.seeds import Seed, SeedSearch
 from revelu.recover.deep.segments import CriticalPoints
+from revelu.recover.deep.stack import Stack
 from revelu.recover.deep.walk import Walk, WalkTuning
 from revelu.types import BoolArray, FloatArray
 
@@ -39,9 +40,8 @@ class Level:
         One a neuron.
     is_signed, is_sure : bool
         Whether the walks tell all signs below; and whether all of them agree.
-    is_exhausted, has_others : bool
-        Whether they have been looked for twice; and whether a walk has failed: some seeds are of
-        deeper neurons, or of lower ones.
+    is_exhausted : bool
+        Whether they have been looked for twice.
     unknown_below : ndarray of bool, shape (m, dim)
         Weights of the rows on top of the frame that are not known.
     missing : ndarray, shape (r, dim), optional
@@ -55,7 +55,6 @@ class Level:
     is_signed: bool = True
     is_sure: bool = True
     is_exhausted: bool = False
-    has_others: bool = False
 
     @property
     def rows(self) -> LayerRows:
@@ -109,7 +108,8 @@ class LayerSearch:
     """Seeds that are walked from side by side, at most: some are of one neuron."""
     in_vain: int = 200
     """Walks in a row without a new neuron, after which seeds that are left wait for the next layer:
-    deep networks have thousands of critical points of deeper neurons."""
+    deep networks have thousands of critical points of deeper neurons.  An eighth of that where no
+    known neuron changes on the piece around a seed, which tells nothing then."""
     close: float = 1e-6
     """A critical point is a known neuron's if it is this near its surface, relative to its size."""
     same: float = 1e-8
@@ -351,28 +351,42 @@ class Layers:
         self.places = self.places.joined(self._critical_points(level, starts, ends))
 
     def walk_from(self, level: Level, tried: set[Seed], tuning: WalkTuning | None = None) -> None:
-        """Walk from seeds, a few at a time: many are those of one neuron."""
+        """Walk from seeds, a few at a time: many are those of one neuron.
+
+        Those of deeper neurons are told from others on the piece around them; where that tells
+        nothing they are walked from at last, as long as they bring new neurons.
+        """
         tuning = tuning or self.search.walk
-        n, n_in_vain = self.search.at_once, 0
+        n, n_in_vain, n_then = self.search.at_once, 0, len(level.walks)
+        put_off = set[Seed]()
         while n_in_vain < self.search.in_vain:
             self._forget_known(level)
             todo = [seed for seed in self.seeds if seed not in tried]
             chosen = self._apart([todo[i] for i in self.rng.permutation(len(todo))], n)
             if len(chosen) < n:
-                chosen = self._apart(chosen + self.measured(n - len(chosen)), n)
+                chosen = self._apart(chosen + self.measured(n - len(chosen), level.frame.stack), n)
+            how, rows = replace(tuning, is_put_off=bool(chosen)), level.rows
+            if not chosen and len(level.walks) > n_then:
+                # More is known that may change on those pieces.
+                tried -= put_off
+                n_then, put_off = len(level.walks), set()
+                continue
+            if not chosen:
+                chosen = [seed for seed in self.seeds if seed in put_off][:n]
+                n_in_vain = max(n_in_vain, 7 * self.search.in_vain // 8)
             if not chosen:
                 return
+            put_off -= set(chosen)
             tried.update(chosen)
-            # Pieces are looked at first where seeds have been seen that are of no such neuron.
-            how, rows = replace(tuning, is_looked_at=level.has_others), level.rows
             given = self.noise.unit, self.sigma, self.rng, how, partial(rows.sums, level.frame)
             self._run(walks := [Walk(level.frame, seed, *given) for seed in chosen])
-            level.has_others |= any(not walk.is_accepted for walk in walks)
             before = len(level.walks)
             for walk in sorted(walks, key=lambda walk: walk.estimate.n_undetermined):
                 if walk.is_accepted:
                     self._take(level, walk)
-            n_in_vain = 0 if len(level.walks) > before else n_in_vain + len(walks)
+            late = {walk.seed for walk in walks if how.is_put_off and not walk.is_told}
+            put_off |= late
+            n_in_vain = 0 if len(level.walks) > before else n_in_vain + len(walks) - len(late)
             # The more of them were new, the more others are.
             n = min(self.search.at_once, max(2, len(level.walks) - before + 1))
             narrow = self.search.narrow * len(level.frame.b) <= len(self.basis)
@@ -400,13 +414,13 @@ class Layers:
                 break
         return [seeds[i] for i in kept]
 
-    def measured(self, n: int) -> list[Seed]:
+    def measured(self, n: int, below: Stack | None = None) -> list[Seed]:
         """Measure gradients beside critical points, until there are enough more seeds."""
         more: list[Seed] = []
         while len(more) < n and len(self.places):
             order = self.rng.permutation(len(self.places))
             places, self.places = map(self.places.take, np.split(order, [n - len(more)]))
-            more += self.search.seeds.measure(self.ask, self.noise, places, self.rng)
+            more += self.search.seeds.measure(self.ask, self.noise, places, self.rng, below=below)
         self.seeds += more
         return more
 

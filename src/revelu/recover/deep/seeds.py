@@ -91,8 +91,12 @@ class SeedSearch:
         found: CriticalPoints,
         rng: np.random.Generator,
         basis: FloatArray | None = None,
+        below: Stack | None = None,
     ) -> list[Seed]:
-        """Measure what the gradients do at critical points; leave out what is not one neuron's."""
+        """Measure what the gradients do at critical points; leave out what is not one neuron's.
+
+        Above layers ``below``, of known signs, they are combinations of what these make of inputs.
+        """
         n = len(found.X)
         if not n:
             return []
@@ -102,7 +106,8 @@ class SeedSearch:
         left, right = place.reshape(2, n)
         reach = np.linalg.norm(points - np.concatenate([found.X, found.X])[first], axis=1)
         Q = np.eye(points.shape[1]) if basis is None else basis
-        J, errors = self.gradients.measure(ask, noise, points, reach, rng, basis)
+        spans = None if below is None else below.spans(points)
+        J, errors = self.gradients.measure(ask, noise, points, reach, rng, basis, spans)
         measured = np.isfinite(errors)
         unit = noise.unit
         seeds = []

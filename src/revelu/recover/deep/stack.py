@@ -23,10 +23,7 @@ class Stack:
     """
 
     def __init__(
-        self,
-        dim_in: int,
-        weights: Sequence[FloatArray] = (),
-        biases: Sequence[FloatArray] = (),
+        self, dim_in: int, weights: Sequence[FloatArray] = (), biases: Sequence[FloatArray] = ()
     ) -> None:
         self.dim_in = dim_in
         self.weights, self.biases = tuple(weights), tuple(biases)
@@ -95,6 +92,12 @@ class Stack:
             return np.broadcast_to(np.eye(self.dim_in), (len(X), self.dim_in, self.dim_in)), X
         *_, (J, z), _ = self._network.linear_maps(X)
         return J * (z > 0)[:, :, None], np.maximum(z, 0.0)
+
+    def spans(self, X: FloatArray) -> list[FloatArray]:
+        """What gradients of all above are combinations of: orthonormal rows for each input."""
+        _, sizes, V = np.linalg.svd(self.maps(X)[0], full_matrices=False)
+        faint = np.sqrt(np.finfo(float).eps)
+        return [v[s > faint * s[0]] for s, v in zip(sizes, V, strict=True)]
 
     def distances(self, X: FloatArray) -> FloatArray:
         """How far inputs are from the nearest hyperplane, shape (n,), as regions continue.

@@ -34,12 +34,7 @@ class WalkTuning:
     """The share of them that are aimed at a wall whose entry is not known."""
     wander: float = 0.5
     """By how much an aimed ray is turned aside at random."""
-    tries: tuple[tuple[float, float], ...] = (
-        (0.25, 8.0),
-        (0.1, 32.0),
-        (0.5, 4.0),
-        (0.05, 100.0),
-    )
+    tries: tuple[tuple[float, float], ...] = ((0.25, 8.0), (0.1, 32.0), (0.5, 4.0), (0.05, 100.0))
     """How far beyond a wall the surface is sought, as a share of half the way to the next one;
     and in which range, in standard deviations of what the turn may be.  Entries of trained rows
     have heavy tails: a range is widened nearer the wall, where it is short."""
@@ -72,27 +67,25 @@ class WalkTuning:
     precise: float = 1e-9
     """The relative error of a row at which they are known well enough."""
     n_flat: int = 4
-    """Points of the piece around a seed at which its surface is looked for first, far from the
-    seed, where a deeper neuron's has often turned:"""
+    """Points, of the piece around a seed or beyond as many walls, of which one has to tell whether
+    the surface turns where known neurons of its layer change, as a deeper one's; moves to each,"""
     far: float = 0.9
-    """at this share of the way to the next wall;"""
-    is_looked_at: bool = True
-    """if at all, and then at as many beyond walls at which it is known how it turns."""
-    n_early: int = 6
+    """by this share of the way to the next wall."""
+    is_put_off: bool = False
+    """Whether a walk ends where none change there."""
     n_fresh: int = 12
-    """Predicted points at which a row is tested when its first entries are known, and at last;"""
+    """Predicted points at which a row is tested;"""
     n_fresh_if_open: int = 36
-    """and at last where some are not: a deeper neuron's surface is flat for a while."""
+    """and where some entries are not known: a deeper neuron's surface is flat for a while."""
     n_tests: int = 4
     """Times that points are drawn for a test, at most, where around some no answer changes."""
     found: float = 0.9
     found_if_open: float = 0.95
-    """The share of them at which the surface has to be: at last, and where entries are not known,
-    which hides that a deeper neuron's turns elsewhere."""
-    found_early: float = 0.75
+    """The share of them at which the surface has to be, and where entries are not known, which
+    hides that a deeper neuron's turns elsewhere."""
     most_open: float = 0.25
-    """The share of unknowns that may be left undetermined: what little is known of a row may
-    hold for a deeper neuron, too."""
+    """The share of unknowns that may be left undetermined, twice that where its layer has told:
+    what little is known of a row may hold for a deeper neuron, too, or for one below."""
     n_shared: int = 3
     """Points of another walk that have to be on a surface which is not all known, at least."""
     patience: int = 3
@@ -125,11 +118,10 @@ class Walk:
         Of the surface, as found, the seed first.
     signs : ndarray, shape (m,)
         Of the rows on top of the frame, such that all of them are off at the seed.
-    share_found : float
-        The share of predicted points at which the surface was, in the last test, of those around
-        which the answers change at all.
     is_accepted : bool
-        Whether it passed.
+        Whether it passed the last test.
+    is_told : bool
+        Whether neurons of its layer told that it is no deeper neuron's, or that it is.
     gains_vary : bool
         Whether layers above have been seen to change what the outputs make of the neuron.
     """
@@ -144,8 +136,8 @@ class Walk:
     estimate: Estimate = field(init=False)
     points: ActivationRegions = field(init=False)
     signs: FloatArray = field(init=False)
-    share_found: float = field(default=0.0, init=False)
     is_accepted: bool = field(default=False, init=False)
+    is_told: bool = field(default=False, init=False)
     gains_vary: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
@@ -205,11 +197,10 @@ class Walk:
         """Walk until every entry that can be reached is known; then test the row."""
         estimate, t = self.estimate, self.tuning
         todo = refined = estimate.n_undetermined
-        in_vain, is_tested = 0, False
-        if t.is_looked_at and len(self.points) == 1:
-            yield from self._test_piece()
-            n_told = (yield from self._test(t.n_flat, is_early=True)) if self.is_accepted else 1
-            if n_told and not self.is_accepted:
+        in_vain = 0
+        if len(self.points) == 1:
+            is_deeper = yield from self._tell(self._piece())
+            if is_deeper or (t.is_put_off and not self.is_told):
                 return
         while estimate.n_undetermined and in_vain < t.patience:
             before = estimate.n_undetermined
@@ -218,11 +209,8 @@ class Walk:
             in_vain = in_vain + 1 if estimate.n_undetermined >= before else 0
             if in_vain and before == todo:
                 break
-            if not is_tested:
-                is_tested = True
-                yield from self._test(t.n_early, is_early=True)
-                if not self.is_accepted:
-                    return
+            if not self.is_told and (yield from self._tell(self._fresh(t.n_flat, uncertain=False))):
+                return
             if in_vain or refined - estimate.n_undetermined >= max(todo // t.n_rounds, 4):
                 refined = estimate.n_undetermined
                 yield from self._refine()
@@ -247,6 +235,9 @@ class Walk:
         if stops is None:
             return
         stops = stops.best()
+        sums = self.sums_beside
+        if not self.is_told and sums is not None and sums(self.seed.x[None]).size:
+            stops = stops.take(self.rng.permutation(len(stops))[: self.tuning.n_flat])
         for share, range_ in tries:
             if not len(stops):
                 return
@@ -259,12 +250,7 @@ class Walk:
             stops = stops.take(~found)
 
     def _clear(
-        self,
-        surface: Surface,
-        stops: Stops,
-        reach: FloatArray,
-        normals: FloatArray,
-        range_: float,
+        self, surface: Surface, stops: Stops, reach: FloatArray, normals: FloatArray, range_: float
     ) -> FloatArray:
         """How far beyond walls no other wall comes into the range, about, shape (n,)."""
         at = stops.at.moved(stops.at.X + reach[:, None] * stops.moves)
@@ -422,21 +408,33 @@ class Walk:
         on = self.sums_beside(np.vstack([self.seed.x, X])) > 0.0
         return np.asarray((on[1:] != on[0]).sum(axis=1, dtype=np.float64))
 
-    def _test_piece(self) -> Questions:
-        """Whether the surface is flat up to the walls of the piece around the seed."""
+    def _piece(self) -> ActivationRegions:
+        """Points of the piece around the seed, up to its walls."""
         t = self.tuning
-        surface, (at, E) = self._surface(), self._rays(aimed=False)
-        E = surface.along(at, E)
-        room = np.minimum(self.frame.next_wall(at, E)[0], to_face(at.X, E, t.rays.bound))
-        room = np.minimum(room, np.sqrt(at.X.shape[1]))
-        X = at.X + t.far * room[:, None] * E
-        # Of every few rays the one that ends where most others have changed, or the longest.
-        order = np.lexsort([-room, -self._n_changed(X)]).argsort()
-        some = np.array_split(np.arange(len(at)), t.n_flat)
-        rows = np.array([part[order[part].argmin()] for part in some])
-        piece = at.take(rows).moved(X[rows])
-        found, blank = yield from self._seek(piece, np.zeros(piece.X.shape), t.wide)
-        self.is_accepted = bool(found.sum() >= t.found_early * (~blank).sum())
+        surface, (at, E), parts = self._surface(), self._rays(aimed=False), list[FloatArray]()
+        for _ in range(t.n_flat):
+            E = surface.along(at, E)
+            room = np.minimum(self.frame.next_wall(at, E)[0], to_face(at.X, E, t.rays.bound))
+            at = at.moved(at.X + t.far * np.minimum(room, np.sqrt(at.X.shape[1]))[:, None] * E)
+            parts.append(at.X)
+            E = self.rng.standard_normal(E.shape)
+        # Away from the walls.
+        X = self.seed.x + t.far * (np.concatenate(parts) - self.seed.x)
+        return at.take(np.zeros(len(X), dtype=np.intp)).moved(X)
+
+    def _tell(self, at: ActivationRegions | None) -> Generator[FloatArray, FloatArray, bool]:
+        """Whether the surface is not where predicted, as others of its layer have changed."""
+        if at is None:
+            return False
+        n_changed = self._n_changed(at.X)
+        order = np.argsort(-n_changed, kind="stable")[: self.tuning.n_flat]
+        for row in order[n_changed[order] > 0]:
+            some = at.take(row[None])
+            found, blank = yield from self._seek(some, np.zeros(some.X.shape), self.tuning.wide)
+            if not blank[0]:
+                self.is_told, self.is_accepted = True, bool(found[0])
+                return not self.is_accepted
+        return False
 
     def _refine(self) -> Questions:
         """Ask where the surface is least certain, and solve for all entries at once."""
@@ -447,24 +445,27 @@ class Walk:
             yield from self._seek(at, np.zeros(at.X.shape), t.wide)
         self.estimate.solve()
 
-    def _test(self, n: int, *, is_early: bool = False) -> Generator[FloatArray, FloatArray, int]:
-        """Whether the surface is where the row says, at fresh points; return how many told.
+    def _test(self, n: int) -> Questions:
+        """Whether the surface is where the row says, at fresh points.
 
         Where layers above are off, all of a layer, no surface below is seen: other points are
         asked instead.
         """
         t, n_open = self.tuning, self.estimate.n_undetermined
-        self.is_accepted, n_found, n_told = False, 0, 0
+        wanted, n_found, n_told = t.found_if_open if n_open else t.found, 0, 0
+        few = n_open <= t.most_open * (1 + self.is_told) * self.frame.size
         for _ in range(t.n_tests):
             at = self._fresh(n - n_told, uncertain=False)
             if at is None or not len(at):
                 break
-            found, blank = yield from self._seek(at, np.zeros(at.X.shape), t.wide)
-            n_found, n_told = n_found + int(found.sum()), n_told + int((~blank).sum())
-            if not blank.any():
+            # A deeper neuron's surface is at none of the first ones.
+            for rows in np.split(np.arange(len(at)), [t.n_flat]):
+                some = at.take(rows)
+                found, blank = yield from self._seek(some, np.zeros(some.X.shape), t.wide)
+                n_found, n_told = n_found + int(found.sum()), n_told + int((~blank).sum())
+                if n_told - n_found > (1.0 - wanted) * n:
+                    few = False
+                    break
+            if not (few and blank.any()):
                 break
-        self.share_found = n_found / max(n_told, 1)
-        few = n_open <= t.most_open * self.frame.size
-        wanted = t.found_early if is_early else t.found_if_open if n_open else t.found
-        self.is_accepted = self.share_found >= wanted and (few or is_early)
-        return n_told
+        self.is_accepted = few and n_found >= wanted * max(n_told, 1)

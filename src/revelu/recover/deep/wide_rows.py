@@ -82,11 +82,7 @@ class WideRows:
     met_longer: float = 0.75
 
     def find(
-        self,
-        ask: Ask,
-        d: int,
-        noise: NoiseFloor,
-        rng: np.random.Generator,
+        self, ask: Ask, d: int, noise: NoiseFloor, rng: np.random.Generator
     ) -> tuple[Rows, Rows]:
         """Find rows of the first layer, and others above it, of norm 1."""
         none = Rows.none(d, len(noise.scale))
@@ -154,12 +150,7 @@ class WideRows:
         return np.asarray((is_near & is_alike).any(axis=1))
 
     def _go_on(
-        self,
-        ask: Ask,
-        noise: NoiseFloor,
-        found: list[Plane],
-        known: Rows,
-        rng: np.random.Generator,
+        self, ask: Ask, noise: NoiseFloor, found: list[Plane], known: Rows, rng: np.random.Generator
     ) -> BoolArray:
         """Measure points of planes, and say which of these the function bends at."""
         goes_on, is_done = np.zeros((2, len(found)), dtype=bool)
