@@ -71,7 +71,7 @@ def beyond_methods(
         "pads of a second convolution": any(any(conv.pads) for conv in others),
         "a hidden layer above two convolutions": len(others) == 1 and n_dense > 1,
         "layers above leaky filters": is_leaky and n_hidden > 1,
-        "windows that overlap": overlap,
+        "windows that overlap": overlap and not in_box,
         "the largest of windows of a padded convolution": is_padded_max,
         "layers above filters from answers of fewer digits than float64 has": not is_float64
         and n_hidden > 1,
