@@ -290,5 +290,9 @@ class Method:
         paid: Paid = NOTHING,
     ) -> Search:
         """Begin on a target; the arguments are the attributes of :class:`Search`."""
-        inside = None if oracle.box is None else self.search_in_box
-        return (inside or self.search)(self, oracle, noise, rng, tell, paid)
+        return self.search_of(oracle, noise)(self, oracle, noise, rng, tell, paid)
+
+    def search_of(self, oracle: Oracle, noise: NoiseFloor) -> Callable[..., Search]:
+        """The search that a target's answers allow."""
+        del noise
+        return (None if oracle.box is None else self.search_in_box) or self.search

@@ -1,9 +1,8 @@
 """The method for networks of any depth, and what tunes it."""
 
-import logging
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-
-import numpy as np
+from functools import partial
 
 from revelu.numerics.gauss_newton import Damping, Stop
 from revelu.oracle import NoiseFloor, Oracle
@@ -11,10 +10,7 @@ from revelu.recover.deep.answers import Judging
 from revelu.recover.deep.first_rows import FirstRows
 from revelu.recover.deep.layers import LayerSearch
 from revelu.recover.deep.rough_tower import RoughTower, RoughTowerSearch
-from revelu.recover.method import Law, Method, Search, Tell
-from revelu.recover.paid import NOTHING, Paid
-
-log = logging.getLogger(__name__)
+from revelu.recover.method import Law, Method, Search
 
 
 @dataclass(frozen=True)
@@ -122,18 +118,10 @@ class Deep(Method):
             "method fit takes one hidden layer"
         )
 
-    def start(
-        self,
-        oracle: Oracle,
-        noise: NoiseFloor,
-        rng: np.random.Generator,
-        tell: Tell = log.debug,
-        paid: Paid = NOTHING,
-    ) -> Search:
-        """Begin on a target, by what digits its answers have."""
-        if noise.is_exact:
-            return super().start(oracle, noise, rng, tell, paid)
-        return RoughTowerSearch(self, oracle, noise, rng, tell, paid, how=self.rough_tower)
+    def search_of(self, oracle: Oracle, noise: NoiseFloor) -> Callable[..., Search]:
+        """The search that the digits of a target's answers allow."""
+        rough = partial(RoughTowerSearch, how=self.rough_tower)
+        return super().search_of(oracle, noise) if noise.is_exact else rough
 
     def within(self, bound: float) -> "Deep":
         """The same where no coordinate of an input may be larger."""

@@ -9,7 +9,9 @@ Beyond the paper: any number of outputs, and a last fit of all layers together.
 """
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 
@@ -21,8 +23,8 @@ from revelu.probe.view import AboveLayer
 from revelu.recover.deep.first_layer import FirstLayerRows, FirstLayerSearch
 from revelu.recover.deep.layers_in_box import InBox
 from revelu.recover.deep.rough_wide import RoughWide, RoughWideSearch
-from revelu.recover.method import Candidate, Disagreement, Law, Method, Search, Tell, Why
-from revelu.recover.paid import NOTHING, Paid
+from revelu.recover.method import Candidate, Disagreement, Law, Method, Search, Why
+from revelu.recover.paid import Paid
 from revelu.recover.refine.network_fit import top_of
 from revelu.recover.refine.polish import fit_above, fit_most, fit_to_last_digits
 from revelu.recover.rows import Rows
@@ -365,15 +367,7 @@ class TwoHidden(Method):
             return ""
         return f"inside a box two hidden layers take float64 answers, not {noise.law}"
 
-    def start(
-        self,
-        oracle: Oracle,
-        noise: NoiseFloor,
-        rng: np.random.Generator,
-        tell: Tell = log.debug,
-        paid: Paid = NOTHING,
-    ) -> Search:
-        """Begin on a target, by what digits its answers have."""
-        if Law.of(noise) is Law.FLOAT64:
-            return super().start(oracle, noise, rng, tell, paid)
-        return RoughWideSearch(self, oracle, noise, rng, tell, paid, self.rough_layers)
+    def search_of(self, oracle: Oracle, noise: NoiseFloor) -> Callable[..., Search]:
+        """The search that the digits of a target's answers allow."""
+        rough = partial(RoughWideSearch, how=self.rough_layers)
+        return super().search_of(oracle, noise) if Law.of(noise) is Law.FLOAT64 else rough
