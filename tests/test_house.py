@@ -89,9 +89,9 @@ READS_DETAILS: set[str] = set()
 # What tunes an algorithm is a field or an argument with its reason; these numbers only fall.
 MOST_CONSTANTS = 59
 MOST = {
-    "numbers in recover": 1530,
-    "numbers in src": 2419,
-    "lines in recover": 38_001,
+    "numbers in recover": 1528,
+    "numbers in src": 2417,
+    "lines in recover": 37_998,
     "files in recover": 186,
     "files over 400 lines": 35,
     "classes over 250 lines": 32,

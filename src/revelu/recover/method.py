@@ -21,17 +21,6 @@ from revelu.oracle import NoiseFloor, Oracle
 from revelu.recover.paid import NOTHING, Paid
 from revelu.types import FloatArray
 
-__all__ = [
-    "Candidate",
-    "Disagreement",
-    "Law",
-    "Layer",
-    "Method",
-    "Search",
-    "Tell",
-    "Why",
-]
-
 log = logging.getLogger(__name__)
 
 Layer = tuple[FloatArray, FloatArray]

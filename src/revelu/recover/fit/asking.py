@@ -72,11 +72,7 @@ class FitQuestions(Search):
         return replace(samples, X=self.subspace.coordinates(samples.X))
 
     def _ask_far_out(self, Z: FloatArray) -> Samples:
-        """The same at any size, with errors that grow as the terms that are summed.
-
-        Those of computing do, and a neuron that adds less than the errors where inputs are typical
-        adds more of them far out: what is left of it there must not bend all others.
-        """
+        """The same at any size, with errors that grow as terms do, and what unseen neurons add."""
         samples = self._ask_at(Z)
         X = samples.X if self.subspace is None else self.subspace.points(samples.X)
         growth = np.maximum(self.noise.growth(X)[:, None] / np.sqrt(2.0), 1.0)

@@ -21,7 +21,7 @@ from revelu.recover.fit.growth import affine_fit, random_start
 from revelu.recover.fit.price import Price
 from revelu.recover.fit.pruning import by_worth, prune, with_output_layer
 from revelu.recover.fit.sizes import Sizes
-from revelu.recover.refine.network_fit import NetworkFit, Samples, fit
+from revelu.recover.refine.network_fit import Samples, fit
 
 log = logging.getLogger(__name__)
 
@@ -33,14 +33,13 @@ class NeuronExchange:
     Attributes
     ----------
     equations : float
-        Answers a parameter; of four, fits of 50 neurons ended at a hundred times the errors,
-        however long they went on.
+        Answers a parameter; fits to four ended at a hundred times the errors.
     promising : float
         It is tried where growth has left less than this share of the variation: of regressors it
         left 0.0005 to 0.02, of a function that jumps 0.6.
     apart : float
-        How far copies are turned at most, relative to their rows: of regressors the neurons of a
-        bundle are a hundredth to a third apart.
+        How far copies are turned at most, relative to their rows: of regressors 0.2 and 0.5 found
+        50 neurons, and where these are all but parallel 0.2 alone.
     patience : int
         Where ``patience`` exchanges leave more than half of what was left before, room is made for
         half as many neurons more.
@@ -83,51 +82,39 @@ class NeuronExchange:
             If queries or seconds run out.
         """
         price, (width, most) = Price(limit, known=True), widths
-        found = NetworkFit(affine_fit(samples), np.inf)
+        network, left = affine_fit(samples), [np.inf] * self.patience
         try:
             with at_most(self.most_work):
                 while True:
                     n = int(np.ceil(self.equations * sizes.n_parameters(width) / sizes.k))
-                    samples = samples.joined(ask(n - len(samples.X)))
-                    found = self._exchanged(found.network, width, samples, price, rng)
-                    if price.is_explained(found.network, samples):
+                    if n > len(samples.X):
+                        samples = samples.joined(ask(n - len(samples.X)))
+                    network = self._split(network, width, samples, rng)
+                    found = fit(network, samples, self.stop, damping=Damping())
+                    network = found.network
+                    log.debug("%s, %d answers: %.3g", network, len(samples.X), found.cost)
+                    if price.is_explained(network, samples):
                         return prune(found, samples, price).network, samples
-                    if width == most:
-                        return None
-                    width = min(most, width + -(-width // 2))
+                    left.append(min(left[-1], found.cost))
+                    if left[-1] > 0.5 * left[-1 - self.patience]:
+                        if width == most:
+                            return None
+                        width, left = min(most, width + -(-width // 2)), [np.inf] * self.patience
         except WorkEndedError:
             return None
 
-    def _exchanged(
-        self,
-        network: Network,
-        width: int,
-        samples: Samples,
-        price: Price,
-        rng: np.random.Generator,
-    ) -> NetworkFit:
-        """Split, take out and fit until samples are explained, or that gains little."""
+    def _split(
+        self, network: Network, width: int, samples: Samples, rng: np.random.Generator
+    ) -> Network:
+        """Join a fifth as many neurons, those worth most turned a little, and take others out."""
         n = -(-width // 5)
         if not network.architecture[1]:
-            network = add_networks(network, random_start(rng, samples, n))
-        left = [np.inf] * self.patience
-        while True:
-            found = fit(network, samples, self.stop, damping=Damping())
-            log.debug("%s, %d answers: %.3g", found.network, len(samples.X), found.cost)
-            is_idle = min(left[-1], found.cost) > 0.5 * left[-self.patience]
-            if is_idle or price.is_explained(found.network, samples):
-                return found
-            left.append(min(left[-1], found.cost))
-            order = by_worth(found.network, samples)
-            kept = order[max(len(order) + n - width, 0) :]
-            copies = self._turned(found.network.take(order[-n:]), rng)
-            rest = found.network.take(np.sort(kept))
-            network = with_output_layer(add_networks(rest, copies), samples)
-
-    def _turned(self, network: Network, rng: np.random.Generator) -> Network:
-        """The same neurons, each turned a little, alone."""
-        rows = np.column_stack([network.weights[0], network.biases[0]])
-        size = self.apart * np.linalg.norm(rows[:, :-1], axis=1) * rng.random(len(rows))
-        rows = rows + size[:, None] * rng.standard_normal(rows.shape) / np.sqrt(network.dim_in)
-        A = network.weights[1]
-        return Network([rows[:, :-1], A], [rows[:, -1], np.zeros(len(A))])
+            return add_networks(network, random_start(rng, samples, n))
+        order = by_worth(network, samples)
+        rest = network.take(np.sort(order[max(len(order) + n - width, 0) :]))
+        split = network.take(order[-n:])
+        (W, A), (b, c) = split.weights, split.biases
+        size = self.apart * np.linalg.norm(W, axis=1) * rng.random(len(W)) / np.sqrt(W.shape[1])
+        W = W + size[:, None] * rng.standard_normal(W.shape)
+        copies = Network([W, A], [b + size * rng.standard_normal(len(b)), np.zeros_like(c)])
+        return with_output_layer(add_networks(rest, copies), samples)

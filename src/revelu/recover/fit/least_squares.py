@@ -361,11 +361,11 @@ class FitSearch(FitQuestions):
         if not said:
             return None
         is_promising = min(share for _, share in left) < self.method.exchange.promising
-        explained = self._of_plenty(samples) if is_promising else None
-        if explained is None:
-            self.obstacles.append(said)
-            self._follow_hyperplanes(self.method.n_last_lines)
-        return explained or samples
+        if is_promising and (explained := self._of_plenty(samples)) is not None:
+            return explained
+        self.obstacles.append(said)
+        self._follow_hyperplanes(self.method.n_last_lines)
+        return samples
 
     @property
     def _is_estimate(self) -> bool:

@@ -63,8 +63,8 @@ class PixelRows:
         start: FloatArray | None = None,
     ) -> Seen | None:
         """Find the kinks of a line along a pixel; None where that is no piecewise affine one."""
-        x0 = rng.standard_normal(oracle.dim_in) if start is None else start
-        x0 = oracle.in_float32(x0[None])[0]
+        x0 = rng.standard_normal((1, oracle.dim_in)) if start is None else start[None]
+        x0 = oracle.in_float32(x0)[0]
         x0[pixel] = 0.0
         direction = np.zeros(oracle.dim_in)
         direction[pixel] = self.reach
