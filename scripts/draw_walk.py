@@ -79,8 +79,8 @@ def walk_along(network: Network, seed: int) -> Course:
     first = SeedSearch().find(oracle, noise, start[None], end[None], breaks, rng)[0]
 
     sigma = float((noise.nu * noise.scale / noise.unit).max())
-    # As the first walks of a layer are: no piece is tested. All entries are to be known.
-    walk = Walk(frame, first, noise.unit, sigma, rng, WalkTuning(is_looked_at=False, refine=2.0))
+    # All entries are to be known.
+    walk = Walk(frame, first, noise.unit, sigma, rng, WalkTuning(refine=2.0))
     surface = Surface(frame, walk.signs, walk.estimate.drawn(walk.scale))
     aside = np.array([-first.normal[1], first.normal[0]])
     both = walk.points.joined(walk.points)

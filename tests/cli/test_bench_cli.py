@@ -24,7 +24,7 @@ def test_every_script_of_the_benchmarks_has_a_name():
     parts |= {"targets_made.py", "targets_onnx.py", "targets_served.py", "targets_way.py"}
     parts |= {"targets_shapes.py", "targets_probe.py"}
     parts |= {"targets_figures.py", "json_serving.py", "program_serving.py", "audit_advice.py"}
-    parts |= {"lost_files.py", "old_pickles.py", "hostile_pickles.py"}
+    parts |= {"lost_files.py", "old_pickles.py", "hostile_pickles.py", "image_kinds.py"}
     assert set(TABLES.values()) == scripts - parts
 
 
