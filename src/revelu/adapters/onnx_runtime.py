@@ -152,7 +152,8 @@ class OnnxTarget:
     @property
     def suggested_domain(self) -> Domain | None:
         """Where the scaling that the file begins with says that its inputs are."""
-        if len(self._inputs) > 1:
+        is_clipped_image = len(self._inputs[0].row) > 1 and self.clips_to is not None
+        if len(self._inputs) > 1 or is_clipped_image:
             return None
         scaling = read_scaling(self.path, self._inputs[0].name)
         if scaling is None or {scaling.offset.size, scaling.scale.size} - {1, self.dim_in}:

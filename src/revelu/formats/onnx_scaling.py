@@ -79,11 +79,14 @@ def read_clip(path: Path, name: str | None = None) -> tuple[float, float] | None
             return None
         said = {a.name: a.f for a in users[0].attribute}
         given = dict(zip(("min", "max"), users[0].input[1:], strict=False))
-        said |= {end: float(constants[at]) for end, at in given.items() if at in constants}
+        told = {end: constants[at] for end, at in given.items() if at in constants}
+        said |= {end: float(value.item()) for end, value in told.items() if value.size == 1}
         if set(said) != {"min", "max"} or not float(scale):
             return None
         ends = sorted(said[end] / float(scale) + float(offset) for end in ("min", "max"))
-        return (ends[0], ends[1]) if np.isfinite(ends).all() and ends[0] < ends[1] else None
+        # Ends whose squares overflow are those of all numbers, and cut none off.
+        is_cut = np.square(ends).max() < np.finfo(np.float32).max and ends[0] < ends[1]
+        return (ends[0], ends[1]) if is_cut else None
 
 
 def _begin(path: Path, name: str | None) -> tuple[Scaling | None, list[Any], dict[str, FloatArray]]:

@@ -115,7 +115,9 @@ class OpenFilters:
     ) -> tuple[BoolArray, BoolArray]:
         """Which filters there are, those beside them included, and which of them are to be turned.
 
-        All uses of a filter decide it.
+        All uses of a filter decide it: those beside them make one affine function of the pixels,
+        which is that of the filters to be turned, negated.  Single entries of windows that overlap
+        may share it in many ways.
 
         Parameters
         ----------
@@ -132,9 +134,14 @@ class OpenFilters:
             is_first = np.ones(F, dtype=bool)
             is_first[self.is_open] = ~is_second
             return np.concatenate([is_first, is_second]), np.zeros(F, dtype=bool)
-        B = A.reshape(len(kernels), -1)
-        M = np.einsum("fe,fw->ewf", kernels[:F].reshape(F, -1), B[:F]).reshape(-1, F)
-        turned = np.linalg.lstsq(M, -B[F:].ravel(), rcond=None)[0] > 0.5
+        conv, pool = replace(self.conv, kernels=kernels), self.pool
+        # What every pixel adds to the sums, whether they are on or not: (pixels, features).
+        d = int(np.prod(self.shape))
+        P = conv(np.eye(d)) - conv(np.zeros((1, d)))
+        P = (P if pool is None else pool(P)).reshape(len(P), len(kernels), -1)
+        M = np.einsum("pfw,fwk->pkf", P, A.reshape(len(kernels), P.shape[2], -1))
+        M = M.reshape(-1, len(kernels))
+        turned = np.linalg.lstsq(M[:, :F], -M[:, F:].sum(axis=1), rcond=None)[0] > 0.5
         return np.arange(len(kernels)) < F, turned
 
     def layouts(self, most_rows: int) -> Iterator["OpenFilters"]:

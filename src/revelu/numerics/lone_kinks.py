@@ -56,9 +56,9 @@ class LoneKinks:
                     continue
                 at = np.arange(start - (end - start == 1), end + (end - start == 1))
                 jump = D[i, start:end].sum(axis=0)
-                if not jump.any():
-                    continue
                 shares = scaled[i, at] @ (jump / error[i])
+                if not shares.sum():
+                    continue
                 shares /= shares.sum()
                 rest = np.linalg.norm(scaled[i, at] - np.outer(shares, jump / error[i]))
                 if rest <= np.sqrt(k * len(at)) + SIGMAS and (shares > -0.5).all():

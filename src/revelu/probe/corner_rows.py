@@ -67,7 +67,7 @@ class CornerRows:
 
     def _acts(self, pixels: IntArray) -> bool:
         """Whether some pixels change what the first one does."""
-        n, d = self.how.asked[0] // 3, self.image.size
+        n, d = self.how.asked[0], self.image.size
         X = np.repeat(self.draws.drawn(n, d)[None], 4, axis=0)
         X[1::2, :, 0], X[::2, :, 0] = self.draws.ends[0], self.draws.ends[1]
         X[2:][:, :, pixels] = self.draws.drawn(n, len(pixels))
@@ -161,7 +161,7 @@ class CornerRows:
 
     def _last(self, axis: int) -> int:
         """The last row or column that the outputs see: windows may leave some out."""
-        n, d = self.how.asked[0] // 3, self.image.size
+        n, d = self.how.asked[0], self.image.size
         nearest, farthest = 0, self.image.shape[1 + axis] - 1
         while nearest < farthest:
             middle = (nearest + farthest) // 2

@@ -45,6 +45,18 @@ def test_largest_of_windows_come_back_from_float32_answers_in_a_box(n_rows, size
     assert np.abs(found.network(X) - true(X)).max() < 1e-5
 
 
+@pytest.mark.parametrize("seed", [4, 5])
+def test_windows_that_overlap_come_back_without_filters_that_are_always_on(seed):
+    rng = np.random.default_rng(seed)
+    conv = Convolution(rng.standard_normal((3, 1, 3, 3)), 0.1 * rng.standard_normal(3), (1, 9, 9))
+    A = rng.standard_normal((5, conv.size_out)) / np.sqrt(conv.size_out)
+    true = LayeredNetwork([conv, Relu(), Dense(A, rng.standard_normal(5))])
+    found = extracted(true)
+    assert found.status is revelu.Status.RECOVERED, found.evidence
+    assert len(found.network.layers[0].kernels) == 3
+    assert found.ledger.n_recovery <= 15_000
+
+
 def test_pooled_filters_come_back_from_float32_answers_in_a_box():
     true = small("average")
     found = revelu.extract(

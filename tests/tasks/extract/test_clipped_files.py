@@ -74,12 +74,30 @@ def test_what_columns_of_their_own_scales_are_clipped_to_is_no_box(tmp_path):
     assert open_oracle(tmp_path / "open.onnx").target.clips_to is None
 
 
+def test_ends_may_be_arrays_of_one_number_and_those_of_all_numbers_are_none(tmp_path):
+    path = clipped(tmp_path / "clip.onnx", low=np.zeros(1), high=np.ones(1))
+    assert open_oracle(path).target.clips_to == (0.0, 1.0)
+    far = float(np.finfo(np.float32).max)
+    path = clipped(tmp_path / "far.onnx", low=-0.99 * far, high=far)
+    assert open_oracle(path).target.clips_to is None
+
+
+def test_a_scaling_before_a_clip_does_not_say_where_images_are(tmp_path):
+    path = clipped(tmp_path / "clip.onnx", ("Div", 255.0))
+    assert open_oracle(path).target.suggested_domain is None
+    found = revelu.extract(path, seed=1)
+    assert found.status is revelu.Status.RECOVERED, found.evidence
+    assert "[0, 255]" in found.evidence[0]
+
+
 def test_images_that_a_file_clips_are_asked_inside(tmp_path):
     path = clipped(tmp_path / "clip.onnx")
     found = revelu.extract(path, seed=1)
     assert found.status is revelu.Status.RECOVERED, found.evidence
     assert found.domain == "uniform in [0, 1]^81"
-    assert found.evidence[0].startswith("the file clips its inputs to [0, 1]: asked there")
+    assert found.evidence[0].startswith(
+        "the file clips its inputs to [0, 1]: asked and checked there"
+    )
     assert isinstance(found.network, LayeredNetwork)
     assert found.ledger.n_recovery <= 15_000
     X = np.random.default_rng(2).random((1000, 81))

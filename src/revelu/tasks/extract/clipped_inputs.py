@@ -179,4 +179,7 @@ def box_of_file(oracle: Oracle) -> str:
     oracle.box = ends
     low, high = ends
     box = f"{low:g} {high:g}"
-    return f"the file clips its inputs to [{low:g}, {high:g}]: asked there, as by --box {box}"
+    return (
+        f"the file clips its inputs to [{low:g}, {high:g}]: asked and checked there, as by --box "
+        f"{box}; the network found does not clip"
+    )
