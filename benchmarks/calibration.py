@@ -28,7 +28,9 @@ from revelu.oracle.degradations import Degradation
 from revelu.probe.gradient import CheckedGradients
 from revelu.probe.hyperplane import points_on_hyperplanes
 from revelu.probe.kink_lines import KinkLines
-from revelu.recover.fit.line_rows import LineRows
+from revelu.recover.fit.fit import Fit
+from revelu.recover.fit.from_lines import FromLines
+from revelu.recover.fit.sightings import Sightings
 from revelu.recover.rows import Rows
 from revelu.types import FloatArray
 
@@ -154,9 +156,11 @@ def measure(law: str, network: Network, seed: int, found: Found, *, recovers: bo
     """Add what one network behind a law shows."""
     target, truth = LAWS[law](network)
     found.n_runs += 1
-    rng = np.random.default_rng(seed)
+    # Networks are drawn from the seed itself: inputs from the same one would be their weights.
+    asked, drawn = np.random.SeedSequence(seed).spawn(2)
+    rng = np.random.default_rng(drawn)
     with Oracle(target, network.dim_in) as oracle:
-        noise = measure_noise(oracle, seed)
+        noise = measure_noise(oracle, asked)
         for of in (_of_kinks, _of_gradients, _of_rows):
             of(oracle, noise, truth, rng, found.z)
     if not recovers:
@@ -179,7 +183,7 @@ def _of_kinks(
     X, M = points_on_hyperplanes(rng, W[rows] / norms[rows, None], b[rows] / norms[rows])
     reach = np.array([_room(truth, x, m) for x, m in zip(X, M, strict=True)])
     lines = KinkLines(X, M, 0.1 * reach * rng.uniform(-1.0, 1.0, n), 0.8 * reach)
-    seen = lines.read(oracle(lines.points) / noise.unit, noise.relative)
+    seen = lines.read(oracle(lines.points), noise)
     told = seen.is_kink
     step = (0.5 * reach)[:, None] * M
     slopes = [
@@ -209,24 +213,34 @@ def _of_gradients(
 
 
 def _of_rows(
-    oracle: Oracle, noise: NoiseFloor, truth: Network, rng: np.random.Generator, z: Z, n: int = 3
+    oracle: Oracle,
+    noise: NoiseFloor,
+    truth: Network,
+    rng: np.random.Generator,
+    z: Z,
+    n_lines: int = 5,
 ) -> None:
-    """Rows that lines show; of deeper networks a line's kinks are not all of the first layer."""
-    if truth.n_hidden > 1:
+    """Rows and biases that lines have met, where answers are such that lines are used for them.
+
+    A row that no other line has met may be the sum of two.  Of deeper networks not all kinks are
+    the first layer's.
+    """
+    is_coarse = noise.typical_coarseness > Fit().coarse_lines
+    if truth.n_hidden > 1 or noise.is_exact or is_coarse:
         return
-    own = truth.weights[0] / np.linalg.norm(truth.weights[0], axis=1)[:, None]
-    for _ in range(n):
-        none = Rows.none(truth.dim_in, truth.dim_out)
-        with np.errstate(all="ignore"):
-            found = LineRows().find_new(oracle, truth.dim_in, noise, none, rng)
-        if found is None or not len(found):
-            continue
-        W = found.W / np.linalg.norm(found.W, axis=1)[:, None]
-        cosines = W @ own.T
-        mine = np.abs(cosines).argmax(axis=1)
-        signs = np.sign(cosines[np.arange(len(W)), mine])
-        off = np.linalg.norm(W * signs[:, None] - own[mine], axis=1)
-        z["row"].append(off / found.errors)
+    own = np.column_stack([truth.weights[0], truth.biases[0]])
+    own /= np.linalg.norm(own[:, :-1], axis=1)[:, None]
+    known, how = Sightings(Rows.none(truth.dim_in, truth.dim_out)), FromLines()
+    for _ in range(n_lines):
+        if how.look(oracle, known, noise, rng) is None:
+            return
+    for j in np.flatnonzero(known.n_met > 0):
+        size = np.linalg.norm(known.rows.W[j])
+        row = np.append(known.rows.W[j], known.rows.b[j]) / size
+        cosines = own[:, :-1] @ row[:-1]
+        mine = int(np.abs(cosines).argmax())
+        errors = np.sqrt([known.variance(int(j), c) for c in np.eye(len(row))]) / size
+        z["row"].append((row - np.sign(cosines[mine]) * own[mine]) / errors)
 
 
 def of_weights(recovery: revelu.Recovery, truth: Network) -> FloatArray | None:

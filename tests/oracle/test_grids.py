@@ -71,6 +71,15 @@ def test_a_grid_of_any_step_is_read(step, size, seed):
     assert not grid.holds(fresh + 0.3 * step).any()
 
 
+def test_a_grid_whose_small_multiples_are_float32_numbers_holds_larger_ones():
+    Y = on_grid(4.0 * np.random.default_rng(0).standard_normal(200), 2.0**-20)
+    assert (Y.astype(np.float32) == Y).all()
+    grid, far = read_grid(Y), on_grid(100.0 * np.random.default_rng(1).standard_normal(200), 2**-20)
+    assert (far.astype(np.float32) != far).any()
+    assert grid.holds(far).all()
+    assert not grid.holds(far + 0.3 * 2.0**-20).any()
+
+
 @given(seed=st.integers(0, 2**16), size=st.sampled_from([1e-3, 1.0, 300.0]))
 @settings(max_examples=40, deadline=None)
 def test_numbers_that_are_not_rounded_are_on_no_grid(seed, size):

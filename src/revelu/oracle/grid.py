@@ -70,9 +70,14 @@ class Grid:
         if self.digits is None and (self.step or self.base == 2):
             step = self._own_spacing(Y)
             nearest = np.rint(Y / step)
-            # A step that is known from such numbers is as precise as the largest of them.
-            near = np.abs(Y - step * nearest) <= 4.0 * _spacing(Y, single=self.single)
-            return np.asarray(near & (nearest_float32(Y) == Y) if self.single else near)
+            off = np.abs(Y - step * nearest)
+            # A step that is known from such numbers is as precise as the largest of them.  Small
+            # multiples are float32 numbers, whatever the target's are, and larger ones need not be.
+            held = off <= 4.0 * _spacing(Y, single=False)
+            if self.single:
+                near = off <= 4.0 * _spacing(Y, single=True)
+                held |= near & (nearest_float32(Y) == Y)
+            return np.asarray(held)
         if self.base == 2:
             mantissas = np.ldexp(np.frexp(Y)[0], self.digits or 0)
             return np.asarray(mantissas == np.rint(mantissas))

@@ -151,16 +151,17 @@ def _floor(
         )
     sigma, law = stencils.noise(lifted), "random" if is_random else numbers.law
     measured = stencils.typical(sigma)
+    near = lifted[stencils.is_gaussian(alive)[alive]]
+    shown = stencils.pooled_noise(near)
     spread = stencils.spread(stencils.grouped(Y)[stencils.is_gaussian(alive)])
     if law == "random":
         near = stencils.grouped(Y)[stencils.is_near(alive)] / np.sqrt(2.0)
         more = ask_more(oracle, stencils.more, rng, company if by_batch else None)
-        measured = np.maximum(measured, stencils.pooled_noise(np.vstack([near, more.lifted])))
+        shown = stencils.pooled_noise(np.vstack([near, more.Y / np.sqrt(2.0)]))
+        measured = np.maximum(measured, shown)
     elif law == "float32":
-        # Inputs of the first ones are no float32 numbers, and rounding them errs, too.
-        near = lifted[stencils.is_gaussian(alive)[alive]]
         more = ask_more(oracle, stencils.more, rng, company)
-        measured = more.error(stencils, near, company)
+        shown = measured = more.error(stencils, near, company)
         repeat_difference = max(repeat_difference, more.largest_difference(unit))
         if len(more.Y) > 1:
             # What neurons make that are rarely on few places show.
@@ -177,14 +178,14 @@ def _floor(
         nu = _rounding_error(link, Y, answered, numbers, growth) / unit
         if numbers.is_half_precision and not link.has_head:
             more = ask_more(oracle, stencils.more_of_half_precision, rng, company)
-            computed = more.error(stencils, lifted, company) / unit
-            law, nu = _of_half_precision(stencils, computed, nu)
+            shown = more.error(stencils, lifted, company)
+            law, nu = _of_half_precision(stencils, shown / unit, nu)
             repeat_difference = max(repeat_difference, more.largest_difference(unit))
         elif (inside := _computed(stencils, answered, numbers)) and not link.has_head:
             company = replace(company, numbers=replace(numbers, law="float32"))
             more = ask_more(oracle, stencils.more, rng, company)
-            near = lifted[stencils.is_gaussian(alive)[alive]]
-            nu = np.maximum(stencils.places * more.error(stencils, near, company) / unit, nu)
+            shown = more.error(stencils, near, company)
+            nu = np.maximum(stencils.places * shown / unit, nu)
             law = "float32" if nu.max() > 0.1 * np.finfo(np.float32).eps else "float64"
             numbers = replace(numbers, law=law)
             repeat_difference = max(repeat_difference, more.largest_difference(unit))
@@ -202,8 +203,17 @@ def _floor(
         link=link,
         sizes=root_mean_square(np.where(np.isfinite(answered), answered, 0.0)),
         are_shares=bool(((Y >= 0.0) & (Y <= 1.0)).all()) and not link.has_head,
+        # What rounding to a grid errs by is known, and the same at all places.
+        typical=1.0 if link.has_head or law == "rounded" else _typical(shown / unit, nu),
+        grows=law != "random" or stencils.grow(lifted, growth[:: stencils.n_points][alive]),
         steady=stencils.fraction_steady(stencils.grouped(answered)),
     )
+
+
+def _typical(shown: FloatArray, nu: FloatArray) -> float:
+    """Root mean square of the errors that all places show, in those of the places of largest."""
+    largest = float(shown.max(initial=0.0))
+    return min(largest / float(nu.max()), 1.0) if largest > 0.0 else 1.0
 
 
 def _of_half_precision(

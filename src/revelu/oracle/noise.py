@@ -32,7 +32,8 @@ class NoiseFloor:
         grid of few digits or of any step, ``"half-precision"`` where they are computed in such, or
         ``"random"`` where repeated rows differ.
     nu : ndarray, shape (k,)
-        Relative standard error of an answer.
+        Relative standard error of an answer, at the places at which answers err most: tests of
+        single answers allow for those.
     scale : ndarray, shape (k,)
         Root mean square of ``|f(x)| / sqrt(1 + |x|^2 / d)``; in a box, of ``|f(x)| / sqrt(2)``.
     spread : ndarray, shape (k,)
@@ -53,6 +54,11 @@ class NoiseFloor:
         Whether the answers are names of classes, as numbers.
     drawn_anew : ndarray, shape (k + 1,), or None
         Of probabilities, the standard error of each class's where it is noise that is drawn anew.
+    typical : float
+        Root mean square of an answer's error at all places, in that of ``nu``.
+    grows : bool
+        Whether errors grow with the inputs, as terms that are summed do; noise that is added to
+        the answers does not.
     steady : float
         Share of neighbouring inputs seen whose answers were the same, to the last digit; 0 where
         those of all inputs were.
@@ -70,6 +76,8 @@ class NoiseFloor:
     are_shares: bool = False
     of_labels: bool = False
     drawn_anew: FloatArray | None = None
+    typical: float = 1.0
+    grows: bool = True
     steady: float = 0.0
 
     @property
@@ -99,12 +107,21 @@ class NoiseFloor:
         """Standard errors of answers ``Y (n, k)`` at any inputs ``X (n, d)``, shape (n, k).
 
         What is rounded to a grid errs by its step, however far out; what is computed in few
-        digits errs as the terms that are summed.
+        digits errs as the terms that are summed.  Tests of single answers have to allow for this
+        much: some places err by more than others.
         """
+        return self._errors_at(X, Y, self.errors)
+
+    def typical_at(self, X: FloatArray, Y: FloatArray) -> FloatArray:
+        """The same in the root mean square of all places, as errors of estimates follow from it."""
+        return self._errors_at(X, Y, self.typical * self.errors)
+
+    def _errors_at(self, X: FloatArray, Y: FloatArray, errors: FloatArray) -> FloatArray:
         if self.grid is not None:
             return np.broadcast_to(self.sigma(Y), Y.shape)
-        typical = np.outer(self.growth(X) / np.sqrt(2.0), self.errors)
-        return np.maximum(typical, self.rounding(Y)) if self.errs_inside else typical
+        growth = self.growth(X) / np.sqrt(2.0) if self.grows else np.ones(len(X))
+        by_inputs = np.outer(growth, errors)
+        return np.maximum(by_inputs, self.rounding(Y)) if self.errs_inside else by_inputs
 
     def rounding(self, Y: FloatArray) -> FloatArray:
         """What answers of that size err by where they are computed in few digits, shape (n, k)."""

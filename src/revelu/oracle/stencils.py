@@ -163,6 +163,20 @@ class Stencils:
         rest = Y - np.einsum("ij,sjk->sik", basis @ basis.T, Y)
         return np.asarray(np.sqrt((rest**2).sum(axis=1) / self.n_free))
 
+    def grow(self, Y: FloatArray, growth: FloatArray) -> bool:
+        """Whether errors are larger far out, as terms are, or the same everywhere.
+
+        Parameters
+        ----------
+        Y : ndarray, shape (n_stencils, n_points, k)
+            Lifted: what grows has one scatter, and what does not is smaller by the growth.
+        growth : ndarray, shape (n_stencils,)
+        """
+        scatter, far = np.linalg.norm(self.scatter(Y), axis=1), int(np.argmax(growth))
+        near = float(np.median(np.delete(scatter, far))) if len(scatter) > 1 else 0.0
+        # Half-way between the two, by their ratio.
+        return bool(scatter[far] * np.sqrt(growth[far] / np.sqrt(2.0)) >= near)
+
     @property
     def n_free(self) -> int:
         """Degrees of freedom of what a parabola leaves of one stencil."""
@@ -175,8 +189,9 @@ class Stencils:
     def pooled(self, scatter: FloatArray) -> FloatArray:
         """Standard error of an answer by output, root mean square of those without a kink.
 
-        Where all neurons are off, nothing errs, which says nothing of the rest: what the parabola
-        leaves there is its own rounding, a billionth of what others show.
+        It is 0 where all have one.  Where all neurons are off, nothing errs, which says nothing of
+        the rest: what the parabola leaves there is its own rounding, a billionth of what others
+        show.
 
         Parameters
         ----------
@@ -188,7 +203,8 @@ class Stencils:
         # A kink that shows in one output is in all.
         straight = (scatter <= self.few_digits_ratio * typical).all(axis=1, keepdims=True)
         is_noise = (errs & straight) | (typical == 0.0)
-        return np.asarray(np.sqrt((scatter**2).mean(axis=0, where=is_noise)))
+        n_noise = np.maximum(is_noise.sum(axis=0), 1)
+        return np.asarray(np.sqrt((scatter**2).sum(axis=0, where=is_noise) / n_noise))
 
     def is_near(self, alive: BoolArray) -> BoolArray:
         """Which stencils that are ``alive`` lie where noise is measured that is drawn anew."""

@@ -30,11 +30,14 @@ class Slopes:
         Standard errors, in units of an answer's.
     apart : ndarray, shape (k,)
         How far the answer aside is off the one that the derivatives predict; 0 if not asked.
+    answer : ndarray, shape (k,)
+        The target's answer at the point itself.
     """
 
     values: FloatArray
     errors: FloatArray
     apart: FloatArray
+    answer: FloatArray
 
     @property
     def is_finite(self) -> bool:
@@ -83,7 +86,7 @@ class Stencil:
             apart = np.zeros(Y.shape[1])
             if self.aside is not None:
                 apart = np.abs(Y[-1] - fx - self.directions @ self.aside @ values)
-        return Slopes(values, 2.0**0.5 / np.abs(self.steps), apart)
+        return Slopes(values, 2.0**0.5 / np.abs(self.steps), apart, fx)
 
     def measure(self, ask: Ask) -> Slopes:
         """Ask and read."""
@@ -139,8 +142,8 @@ class CheckedGradients:
     ) -> tuple[FloatArray, FloatArray]:
         """Return gradients, shape (n, k, m), and their errors, shape (n,).
 
-        Errors are standard ones, in units of the outputs' scales; infinite where every step
-        crossed a kink.
+        Errors are standard ones, in units of the outputs' scales, the root mean square of all
+        outputs; infinite where every step crossed a kink.
 
         Parameters
         ----------
@@ -158,7 +161,6 @@ class CheckedGradients:
         unit, m = noise.unit, len(Q)
         own = [np.eye(m)] * n if spans is None else list(spans)
         J, errors = np.zeros((n, len(unit), m)), np.full(n, np.inf)
-        sigma = noise.relative * noise.growth(points)
         todo = np.arange(n)
         for share in self.steps:
             if not len(todo):
@@ -173,10 +175,12 @@ class CheckedGradients:
             measured = [g for block in blocks for g in measure(ask, [stencils[i] for i in block])]
             failed = []
             for i, found in zip(todo, measured, strict=True):
-                atol = SIGMAS * sigma[i] * np.sqrt(10.0 + m) * unit
-                if found.is_finite and (found.apart <= atol).all():
+                at = points[i : i + 1], found.answer[None]
+                sigma = noise.sigma_at(*at)[0]
+                if found.is_finite and (found.apart <= SIGMAS * np.sqrt(10.0 + m) * sigma).all():
                     J[i] = found.values.T @ own[i]
-                    errors[i] = sigma[i] * np.linalg.norm(found.errors) / np.sqrt(m)
+                    usual = float(np.sqrt(((noise.typical_at(*at) / unit) ** 2).mean()))
+                    errors[i] = usual * np.linalg.norm(found.errors) / np.sqrt(m)
                 else:
                     failed.append(i)
                     own[i] = np.eye(m)

@@ -4,6 +4,7 @@ Two points at either end give the function on both sides; the two straight piece
 hyperplane.  That it is one kink, and whose, is told by the change of slope.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -62,14 +63,18 @@ class KinkLines:
         """Where the pieces meet, shape (n, d)."""
         return np.asarray(self.X + seen.tau[:, None] * self.M)
 
-    def read(self, Y: FloatArray, sigma: float) -> Kinks:
-        """Read the answers, in units of the outputs."""
+    def read(self, Y: FloatArray, noise: NoiseFloor) -> Kinks:
+        """Read the answers ``Y (4 n, k)``; what is read is in units of the outputs.
+
+        Tests allow for the places at which answers err most, and errors are standard ones.
+        """
         n, tau = len(self.X), self.tau
-        Y = Y.reshape(n, 4, -1)
-        finite = np.asarray(np.isfinite(Y).all(axis=(1, 2)))
-        Y = np.where(finite[:, None, None], Y, 0.0)
-        sigma_ = sigma * np.sqrt(1.0 + (self.X**2).mean(axis=1))
-        rounding = sigma_ * np.sqrt(Y.shape[2])
+        finite = np.asarray(np.isfinite(Y).reshape(n, -1).all(axis=1))
+        Y = np.where(np.repeat(finite, 4)[:, None], Y, 0.0)
+        asked = self.points, Y, noise.unit, n
+        sigma, usual = (_worst(errors, *asked) for errors in (noise.sigma_at, noise.typical_at))
+        Y = Y.reshape(n, 4, -1) / noise.unit
+        rounding = np.linalg.norm(sigma, axis=1)
         half = (0.5 * self.T)[:, None]
         a, b = (Y[:, 1] - Y[:, 0]) / half, (Y[:, 3] - Y[:, 2]) / half
         jumps = b - a
@@ -79,8 +84,15 @@ class KinkLines:
         gap = Y[:, 2] - Y[:, 1] - a * (tau[:, 2] - tau[:, 1])[:, None]
         # From the second point on, a (t2 - t1) + jump (t2 - tau) is the gap's rise.
         meets = tau[:, 2] - (gap * jumps).sum(axis=1) / safe**2
+        # The two pieces, u and v of half a range away, err by what answers do along the jump.
+        u, v = (meets - tau[:, 0]) / half[:, 0], (tau[:, 3] - meets) / half[:, 0]
+        apart = np.sqrt((1.0 - u) ** 2 + u**2 + (1.0 - v) ** 2 + v**2) / safe
+        place, tau_error = (
+            apart * np.where(size > 0, np.linalg.norm(errors * jumps, axis=1) / safe, rounding)
+            for errors in (sigma, usual)
+        )
         # At an inner point itself the kink would be anywhere between that and the outer one.
-        margin = SIGMAS * 4.0 * sigma_ / safe
+        margin = SIGMAS * place
         inside = (meets > tau[:, 1] + margin) & (meets < tau[:, 2] - margin)
         # With several outputs the lines of all must meet there.
         off = np.linalg.norm(gap - jumps * (tau[:, 2] - meets)[:, None], axis=1)
@@ -88,25 +100,39 @@ class KinkLines:
         is_kink = finite & inside & (size > 4.0 * SIGMAS * error)
         slopes = np.stack([a, b], axis=1)
         is_blank = finite & (np.linalg.norm(np.ptp(Y, axis=1), axis=1) <= SIGMAS * 4.0 * rounding)
-        return Kinks(
-            is_kink, is_blank, meets, 4.0 * sigma_ / safe, jumps, error / safe, Y[:, 1:3], slopes
-        )
+        error = 2.0 * np.linalg.norm(usual, axis=1) / half[:, 0] / safe
+        return Kinks(is_kink, is_blank, meets, tau_error, jumps, error, Y[:, 1:3], slopes)
 
     def beside(self, rows: IntArray, tau: FloatArray) -> FloatArray:
         """Points on both sides of where lines meet, shape (2 m, d)."""
         step = self.T[rows] / 64.0
         return self.at(rows, np.column_stack([tau[rows] - step, tau[rows] + step]))
 
-    def are_single(self, rows: IntArray, seen: Kinks, Z: FloatArray, sigma: float) -> BoolArray:
-        """Whether the function follows the two lines up to where they meet."""
-        Z = Z.reshape(len(rows), 2, -1)
+    def are_single(
+        self, rows: IntArray, seen: Kinks, Z: FloatArray, noise: NoiseFloor
+    ) -> BoolArray:
+        """Whether the function follows the two lines up to where they meet, by answers beside."""
         step, tau, meets = self.T[rows] / 64.0, self.tau[rows], seen.tau[rows]
-        sigma_ = sigma * np.sqrt(1.0 + (self.X[rows] ** 2).mean(axis=1))
+        asked = self.beside(rows, seen.tau), Z, noise.unit, len(rows)
+        rounding = np.linalg.norm(_worst(noise.sigma_at, *asked), axis=1)
+        Z = Z.reshape(len(rows), 2, -1) / noise.unit
         away = np.stack([meets - step - tau[:, 1], meets + step - tau[:, 2]], axis=1)
         off = np.linalg.norm(
             Z - seen.values[rows] - seen.slopes[rows] * away[:, :, None], axis=2
         ).max(axis=1)
-        return np.asarray(off <= SIGMAS * 4.0 * sigma_ * np.sqrt(Z.shape[2]))
+        return np.asarray(off <= SIGMAS * 4.0 * rounding)
+
+
+def _worst(
+    errors: Callable[[FloatArray, FloatArray], FloatArray],
+    X: FloatArray,
+    Y: FloatArray,
+    unit: FloatArray,
+    n: int,
+) -> FloatArray:
+    """By output, in units, the error of the answer on each of n lines that errs most, (n, k)."""
+    found = errors(X, np.where(np.isfinite(Y), Y, 0.0)) / unit
+    return np.asarray(found.reshape(n, -1, Y.shape[1]).max(axis=1))
 
 
 @dataclass(frozen=True)
@@ -185,8 +211,7 @@ class Sharpening:
         size = noise.growth(X)
         T = size * np.maximum(self.least, self.margin * errors[rows])
         lines = KinkLines(X, M, np.zeros(len(X)), T)
-        sigma = noise.relative
-        seen = lines.read(ask(lines.points) / noise.unit, sigma)
+        seen = lines.read(ask(lines.points), noise)
         off = size * np.maximum(self.least, errors[rows])
         is_own = seen.is_kink & (np.abs(seen.tau) <= self.near * off)
         A = np.column_stack([lines.meets(seen), np.ones(len(X))])

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from revelu.network import zoo
-from revelu.oracle import Oracle, measure_noise
+from revelu.oracle import NoiseFloor, Oracle, measure_noise
+from revelu.oracle.numbers import Numbers
 from revelu.probe.kink_lines import KinkLines, Sharpening
 from revelu.recover.deep.frame import KnownLayers
 from revelu.recover.deep.stack import Stack
@@ -148,6 +149,12 @@ def lines_around(middles, T, d=3):
     return KinkLines(X, M, np.asarray(middles, float), np.full(len(middles), float(T)))
 
 
+def floor_of(sigma, k=1):
+    """Answers of k outputs that err by sigma where inputs are small."""
+    nu, one = np.full(k, sigma), np.ones(k)
+    return NoiseFloor("random", nu, one, one, 0.0, 0.0, Numbers("float64"))
+
+
 @given(
     st.integers(0, 2**20),
     st.integers(1, 4),
@@ -160,7 +167,7 @@ def test_one_kink_is_found_where_it_is_with_its_jump(seed, k, place, sigma):
     jump *= 1.0 + 0.5 / np.linalg.norm(jump)
     lines = lines_around([0.0], 1.0)
     Y = bent(lines.points, [place], [jump], slopes, values)
-    seen = lines.read(Y + sigma * rng.standard_normal(Y.shape), sigma)
+    seen = lines.read(Y + sigma * rng.standard_normal(Y.shape), floor_of(sigma, k))
     assert seen.is_kink.all()
     assert abs(seen.tau[0] - place) <= 8.0 * seen.tau_error[0] + 1e-14
     apart = np.linalg.norm(seen.jumps[0] - jump) / np.linalg.norm(jump)
@@ -168,7 +175,7 @@ def test_one_kink_is_found_where_it_is_with_its_jump(seed, k, place, sigma):
     np.testing.assert_allclose(lines.meets(seen)[0, 0], seen.tau[0])
     both = lines.beside(np.arange(1), seen.tau)
     Z = bent(both, [place], [jump], slopes, values) + sigma * rng.standard_normal((2, k))
-    assert lines.are_single(np.arange(1), seen, Z, sigma).all()
+    assert lines.are_single(np.arange(1), seen, Z, floor_of(sigma, k)).all()
 
 
 @given(st.integers(0, 2**20), st.integers(1, 4), st.sampled_from([1e-14, 1e-8, 1e-4]))
@@ -176,7 +183,7 @@ def test_a_straight_line_has_no_kink(seed, k, sigma):
     rng = np.random.default_rng(seed)
     lines = lines_around([0.0, 3.0], 1.0)
     Y = bent(lines.points, [], [], *rng.standard_normal((2, k)))
-    seen = lines.read(Y + sigma * rng.standard_normal(Y.shape), sigma)
+    seen = lines.read(Y + sigma * rng.standard_normal(Y.shape), floor_of(sigma, k))
     assert not seen.is_kink.any()
 
 
@@ -188,7 +195,7 @@ def test_several_outputs_tell_two_kinks_from_one(k):
         jumps = rng.standard_normal((2, k))
         lines = lines_around([0.0], 1.0)
         Y = bent(lines.points, rng.uniform(-0.4, 0.4, 2), jumps, *rng.standard_normal((2, k)))
-        n_kinks += int(lines.read(Y, 1e-12).is_kink.sum())
+        n_kinks += int(lines.read(Y, floor_of(1e-12, k)).is_kink.sum())
     assert n_kinks == 0
 
 
@@ -200,17 +207,17 @@ def test_two_more_points_tell_two_kinks_from_one(k):
     # Along each other they look like one to four points, whatever the outputs.
     kinks, jumps = [-0.2, 0.3], [jump, 0.7 * jump]
     args = kinks, jumps, rng.standard_normal(k), rng.standard_normal(k)
-    seen = lines.read(bent(lines.points, *args), 1e-12)
+    seen = lines.read(bent(lines.points, *args), floor_of(1e-12, k))
     assert seen.is_kink.all()
     Z = bent(lines.beside(np.arange(1), seen.tau), *args)
-    assert not lines.are_single(np.arange(1), seen, Z, 1e-12).any()
+    assert not lines.are_single(np.arange(1), seen, Z, floor_of(1e-12, k)).any()
 
 
 def test_answers_that_are_no_numbers_are_no_kinks():
     lines = lines_around([0.0, 0.1, 0.2], 1.0)
     Y = bent(lines.points, [0.1], [np.ones(2)], np.ones(2), np.ones(2)).reshape(3, 4, 2)
     Y[0, 3], Y[1, 0, 1] = np.nan, np.inf
-    assert lines.read(Y.reshape(-1, 2), 1e-12).is_kink.tolist() == [False, False, True]
+    assert lines.read(Y.reshape(-1, 2), floor_of(1e-12, 2)).is_kink.tolist() == [False, False, True]
 
 
 @pytest.mark.parametrize("error", [1e-9, 1e-7, 1e-5])

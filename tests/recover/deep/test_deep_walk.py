@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from revelu.network import zoo
-from revelu.oracle import Oracle, measure_noise
+from revelu.oracle import NoiseFloor, Oracle, measure_noise
+from revelu.oracle.numbers import Numbers
 from revelu.probe.kink_lines import KinkLines
 from revelu.recover.deep.first_rows import FirstRows
 from revelu.recover.deep.frame import KnownLayers
@@ -87,13 +88,12 @@ def walks_of(widths, n_known, seed, per_neuron=1, deeper=False):
     truth, oracle, noise, seeds = seeds_of(widths, n_known, seed, 8)
     rng = np.random.default_rng(seed)
     frame, turned = frame_of(truth, n_known, rng)
-    sigma = float((noise.nu * noise.scale / noise.unit).max())
     layers, neurons, _ = owners_of(truth, np.array([s.x for s in seeds]))
     walks = []
     for layer in range(n_known + deeper, len(truth.biases) - 1 if deeper else n_known + 1):
         for j in range(len(truth.biases[layer])):
             for i in np.flatnonzero((layers == layer) & (neurons == j))[:per_neuron]:
-                walk = Walk(frame, seeds[i], noise.unit, sigma, rng)
+                walk = Walk(frame, seeds[i], noise, rng)
                 before = oracle.n_queries
                 run(walk, oracle)
                 walks.append((walk, j, oracle.n_queries - before))
@@ -208,7 +208,7 @@ def test_rows_of_walks_are_sums_and_explain_their_points(seed):
     right = KnownLayers.of(frame.stack.with_layer(frame.W * signs[:, None], frame.b * signs))
     for walk, j in good:
         points = walk.points.X
-        other = Walk(right, walk.seed, walk.unit, walk.sigma, np.random.default_rng(0))
+        other = Walk(right, walk.seed, walk.noise, np.random.default_rng(0))
         other.points, other.errors = walk.points, walk.errors
         other.rebase(right)
         assert other.estimate.n_undetermined == 0
@@ -380,7 +380,9 @@ def test_lines_on_which_no_answer_changes_are_blank():
     # A kink at 0, a slope, and nothing.
     P = lines.points.reshape(3, 4, 2)
     Y = np.stack([np.maximum(P[0, :, 0], 0.0), P[1, :, 0], np.ones(4)])
-    seen = lines.read(Y.reshape(-1, 1), 1e-15)
+    one = np.ones(1)
+    noise = NoiseFloor("random", 1e-15 * one, one, one, 0.0, 0.0, Numbers("float64"))
+    seen = lines.read(Y.reshape(-1, 1), noise)
     assert seen.is_kink.tolist() == [True, False, False]
     assert seen.is_blank.tolist() == [False, False, True]
 
@@ -392,13 +394,12 @@ def test_walks_from_deeper_neurons_end_sooner_where_neurons_of_the_layer_are_kno
     W, b = truth.weights[n_known], truth.biases[n_known]
     deeper = np.flatnonzero(owners_of(truth, np.array([s.x for s in seeds]))[0] > n_known)
     assert len(deeper) > 20
-    sigma = float((noise.nu * noise.scale / noise.unit).max())
     spent = []
     for sums in (None, lambda X: stack.outputs(X) @ W.T + b):
         before = oracle.n_queries
         for i in deeper:
             rng = np.random.default_rng(i)
-            walk = Walk(frame, seeds[i], noise.unit, sigma, rng, sums_beside=sums)
+            walk = Walk(frame, seeds[i], noise, rng, sums_beside=sums)
             run(walk, oracle)
         spent.append(oracle.n_queries - before)
     assert spent[1] <= min(0.75 * spent[0], 40 * len(deeper))

@@ -349,6 +349,19 @@ def test_a_method_hands_over_what_it_has_and_keeps_what_was_there_before():
     assert (Paid(rows=more) | Paid(rows=rows, subspace=Subspace(np.eye(3)))).subspace is None
 
 
+@pytest.mark.parametrize("d", [4, 20, 60])
+def test_hyperplanes_that_lie_off_by_their_rows_errors_are_crossed(d):
+    rng, target = np.random.default_rng(d), InFloat32(zoo.random_network([d, 12, 1], seed=d))
+    (W, A), b = target.truth.weights, target.truth.biases[0]
+    sizes, error = np.linalg.norm(W, axis=1), 2e-3
+    moved = W + error * sizes[:, None] * rng.standard_normal(W.shape) / np.sqrt(d)
+    rows = Rows(moved, b, A.T, np.full(12, error), np.zeros((12, d)))
+    oracle = Oracle(target, d)
+    crossed = Crossings().cross(oracle, measure_noise(oracle, 0), rows, 40, rng)
+    assert crossed.is_kink.mean() > 0.8
+    assert not crossed.is_straight.any()
+
+
 def test_bends_that_errors_hide_are_no_ends():
     _, oracle, noise, rows, rng = on_a_line([10, 16, 1], 0)
     faint = replace(rows, A=1e-9 * rows.A, W=rows.W + rng.standard_normal(rows.W.shape))

@@ -112,10 +112,10 @@ def test_lines_make_the_rows_exact_that_they_meet(seed):
     known, first = Sightings(Rows.none(6, 1)), None
     for _ in range(6):
         scan = how.scan(oracle, 6, noise, rng)
-        kinks = MeasuredKinks.of(scan, how.error(noise))
-        made_by = known.makers(kinks)
+        kinks = MeasuredKinks.of(scan, noise)
+        made_by, tells = known.makers(kinks)
         more = how.measure(oracle, scan, known.rows, made_by, noise, rng)
-        known.take(kinks, made_by)
+        known.take(kinks, made_by, tells)
         known.join(more, kinks)
         first = len(known) if first is None else first
     often = np.flatnonzero(known.n_met[:first] >= 4)
@@ -324,10 +324,10 @@ def test_factors_of_sightings_are_those_of_their_variances():
     noise, how = measure_noise(oracle, 0), LineRows()
     known = Sightings(Rows.none(6, 2))
     for _ in range(3):
-        kinks = MeasuredKinks.of(how.scan(oracle, 6, noise, rng), how.error(noise))
-        made_by = known.makers(kinks)
+        kinks = MeasuredKinks.of(how.scan(oracle, 6, noise, rng), noise)
+        made_by, tells = known.makers(kinks)
         more = how.measure(oracle, kinks.scan, known.rows, made_by, noise, rng)
-        known.take(kinks, made_by)
+        known.take(kinks, made_by, tells)
         known.join(more, kinks)
     for j, R in enumerate(known.factors()):
         c = rng.standard_normal(7)

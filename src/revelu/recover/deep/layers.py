@@ -378,7 +378,7 @@ class Layers:
                 return
             put_off -= set(chosen)
             tried.update(chosen)
-            given = self.noise.unit, self.sigma, self.rng, how, partial(rows.sums, level.frame)
+            given = self.noise, self.rng, how, partial(rows.sums, level.frame)
             self._run(walks := [Walk(level.frame, seed, *given) for seed in chosen])
             before = len(level.walks)
             for walk in sorted(walks, key=lambda walk: walk.estimate.n_undetermined):

@@ -42,7 +42,7 @@ def _in_orthant() -> RoughRows:
         n_tests=(4, 8),
         straight=0.7,
         n_pairs=100,
-        leak=30.0,
+        leak=100.0,
     )
 
 
@@ -175,7 +175,7 @@ class RoughStarts:
         Share by which entries of one neuron's row may differ.
     """
 
-    worst: float = 0.03
+    worst: float = 0.01
     worst_rest: float = 0.1
     same: float = 0.05
 

@@ -66,7 +66,7 @@ class RoughRows:
     straight : float
         Share of the bends at a hyperplane that as many lines may miss it by.
     apart : float
-        Rows that differ by less, or by four of their errors, are one.
+        Rows that differ by less, or by what their errors explain, are one.
     step : float
         Of a test of a sign, relative to the size of the point,
     max_votes : int
@@ -85,7 +85,7 @@ class RoughRows:
     max_quiet: int = 8
     unseen: float = 0.05
     n_pairs: int = 24
-    leak: float = 100.0
+    leak: float = 300.0
     n_tests: tuple[int, ...] = (3, 8)
     n_doubted: int = 24
     false: float = 0.1
@@ -93,8 +93,8 @@ class RoughRows:
     in_it: float = 1e-3
     spare: int = 8
     max_rounds: int = 3
-    fine: float = 3e-5
-    worst: float = 1e-2
+    fine: float = 1e-5
+    worst: float = 1e-3
     straight: float = 0.3
     apart: float = 1e-3
     step: float = 0.03
@@ -228,7 +228,7 @@ class RoughRows:
 
         The first are measured well.
         """
-        new = new.take(self._distance(new, first) > np.maximum(4.0 * new.errors, self.apart))
+        new = new.take(self._distance(new, first) > np.maximum(SIGMAS * new.errors, self.apart))
         ended = new.take(np.zeros(len(new), dtype=bool))
         for n in self.n_tests:
             if len(new):

@@ -383,7 +383,7 @@ class TraceSearch:
         if len(X) < self.how.fewest:
             return True
         lines = KinkLines(X, M, np.zeros(len(X)), T)
-        seen = lines.read(self.ask(lines.points) / self.noise.unit, self.noise.relative)
+        seen = lines.read(self.ask(lines.points), self.noise)
         return bool((seen.is_kink & (np.abs(seen.tau) < 0.1 * T)).mean() > self.how.same)
 
     def _surface(self, known: TracedRow) -> tuple[FloatArray, FloatArray]:
@@ -492,13 +492,11 @@ class TraceSearch:
         """The row of a seed; None where it is not found again."""
         # What is open of a row puts its surface where another trace may find it right.
         others = self._with_held([row.row for row in self.rows if not row.n_open])
-        larger = float(self.noise.growth(seed.x[None])[0]) / np.sqrt(2.0)
         trace = Trace(
             self.below,
             others,
             seed,
-            self.noise.unit,
-            self.noise.relative * max(larger, 1.0),
+            self.noise,
             self.scale,
             self.rng,
             self.how.trace,

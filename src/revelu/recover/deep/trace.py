@@ -26,6 +26,7 @@ import scipy.linalg
 from revelu.network import Network
 from revelu.numerics.records import Records
 from revelu.numerics.reweighting import larger_than_said
+from revelu.oracle import NoiseFloor
 from revelu.probe.kink_lines import KinkLines
 from revelu.probe.line import Ask
 from revelu.recover.deep.seeds import Seed
@@ -215,14 +216,14 @@ class Trace:
     others : ndarray, shape (r, size)
         Known rows above it: no line crosses their kinks.
     seed : Seed
-    unit : ndarray, shape (k,)
-        Units of the outputs.
-    sigma : float
-        Standard error of an answer in those units, where the seed is.
+    noise : NoiseFloor
+        Of the answers.
     scale : float
         How large entries of rows are whose gradients have norm 1.
     rng : numpy.random.Generator
     how : TraceTuning
+    sigma : float
+        Standard error of an answer in units of the outputs, where the seed is.
     theta : ndarray, shape (size,)
         The row; its gradient at the seed has norm 1, about.
     covariance : ndarray, shape (size, size)
@@ -235,11 +236,11 @@ class Trace:
     below: Below
     others: FloatArray
     seed: Seed
-    unit: FloatArray
-    sigma: float
+    noise: NoiseFloor
     scale: float
     rng: np.random.Generator
     how: TraceTuning = field(default_factory=TraceTuning)
+    sigma: float = field(init=False)
     theta: FloatArray = field(init=False)
     covariance: FloatArray = field(init=False)
     points: list[FloatArray] = field(init=False)
@@ -248,9 +249,11 @@ class Trace:
 
     def __post_init__(self) -> None:
         how, seed = self.how, self.seed
-        gain = seed.column / self.unit
+        gain = seed.column / self.noise.unit
         self.strength = float(np.linalg.norm(gain))
         self.direction = gain / self.strength
+        larger = float(self.noise.growth(seed.x[None])[0]) / np.sqrt(2.0)
+        self.sigma = self.noise.relative * max(larger, 1.0)
         # Four answers or more tell a kink's place, whose errors add up.
         self.place = 6.0 * self.sigma / self.strength
         far = how.far * float(np.sqrt(len(seed.x)))
@@ -314,7 +317,7 @@ class Trace:
         if not len(places):
             return 0
         lines = KinkLines(places.X, places.M, np.zeros(len(places)), places.T)
-        seen = lines.read(ask(lines.points) / self.unit, self.sigma)
+        seen = lines.read(ask(lines.points), self.noise)
         jumps, foretold = seen.jumps @ self.direction, self.strength * places.slope
         aside = np.linalg.norm(seen.jumps - np.outer(jumps, self.direction), axis=1)
         error = np.hypot(
@@ -327,8 +330,8 @@ class Trace:
         off = self.how.surprise * places.doubt + 0.02 * places.T
         those = np.flatnonzero(mine & (np.abs(seen.tau) < off))
         if len(those):
-            beside = ask(lines.beside(those, seen.tau)) / self.unit
-            those = those[lines.are_single(those, seen, beside, self.sigma)]
+            beside = ask(lines.beside(those, seen.tau))
+            those = those[lines.are_single(those, seen, beside, self.noise)]
         points, slope = lines.meets(seen), places.slope
         for i in those:
             self.rows += [self.below.features(points[i][None])[0], places.slopes[i]]

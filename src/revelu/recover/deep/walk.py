@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from revelu.numerics.confidence import SIGMAS
+from revelu.oracle import NoiseFloor
 from revelu.probe.kink_lines import KinkLines, Kinks
 from revelu.recover.deep.estimate import Estimate
 from revelu.recover.deep.frame import ActivationRegions, KnownLayers
@@ -103,10 +104,8 @@ class Walk:
     frame : KnownLayers
         The known layers below.
     seed : Seed
-    unit : ndarray, shape (k,)
-        Units of the outputs.
-    sigma : float
-        Standard error of an answer in those units, at N(0, I).
+    noise : NoiseFloor
+        Of the answers.
     rng : numpy.random.Generator
     tuning : WalkTuning
     sums_beside : callable, optional
@@ -128,8 +127,7 @@ class Walk:
 
     frame: KnownLayers
     seed: Seed
-    unit: FloatArray
-    sigma: float
+    noise: NoiseFloor
     rng: np.random.Generator
     tuning: WalkTuning = field(default_factory=WalkTuning)
     sums_beside: Callable[[FloatArray], FloatArray] | None = None
@@ -141,11 +139,11 @@ class Walk:
     gains_vary: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
-        self.gain = self.seed.column / self.unit
+        self.gain = self.seed.column / self.noise.unit
         self.strength = float(np.linalg.norm(self.gain))
         growth = float(np.sqrt(1.0 + (self.seed.x**2).mean()))
         # A kink is known by four answers or more, whose errors add up.
-        self.errors = [self.tuning.caution * self.sigma * growth / self.strength]
+        self.errors = [self.tuning.caution * self.noise.relative * growth / self.strength]
         self.points = self.frame.region(self.seed.x[None])
         self.rebase(self.frame)
 
@@ -318,7 +316,7 @@ class Walk:
         T = np.maximum(range_ * values[:, 1:].std(axis=1) / slope, t.narrowest * radius)
         middle = -values[:, 0] / slope
         lines = KinkLines(at.X, M, middle, T)
-        seen = lines.read((yield lines.points) / self.unit, self.sigma)
+        seen = lines.read((yield lines.points), self.noise)
         vague = surface.slopes(at, M)[:, 1:].std(axis=1) / slope + self.seed.error + seen.error
         apart = np.linalg.norm(seen.jumps - slope[:, None] * self.gain, axis=1)
         same = apart <= np.minimum(t.same_jump + SIGMAS * vague, t.vague) * self.strength * slope
@@ -348,9 +346,7 @@ class Walk:
         is half as far off, there is one of the same size.
         """
         t = self.tuning
-        single = lines.are_single(
-            those, seen, (yield lines.beside(those, seen.tau)) / self.unit, self.sigma
-        )
+        single = lines.are_single(those, seen, (yield lines.beside(those, seen.tau)), self.noise)
         confirmed = np.zeros(len(those), dtype=bool)
         if not single.any():
             return confirmed
@@ -361,7 +357,7 @@ class Walk:
         nearer = KinkLines(
             X, lines.M[rows], tau, np.maximum(0.02 * np.abs(tau), t.narrowest * radius)
         )
-        near = nearer.read((yield nearer.points) / self.unit, self.sigma)
+        near = nearer.read((yield nearer.points), self.noise)
         apart = np.linalg.norm(near.jumps - seen.jumps[rows], axis=1)
         size = np.linalg.norm(seen.jumps[rows], axis=1)
         error = t.same_jump + SIGMAS * (near.error + seen.error[rows])

@@ -73,9 +73,9 @@ class WideRows:
     chance: float = 1e-4
     n_points: int = 16
     n_rounds: int = 3
-    fine: float = 4e-6
+    fine: float = 1.5e-6
     n_drawn: int = 8
-    worst: float = 1e-4
+    worst: float = 4e-5
     longer: float = 10.0
     clear: float = 0.7
     met: float = 0.5
@@ -155,7 +155,7 @@ class WideRows:
         """Measure points of planes, and say which of these the function bends at."""
         goes_on, is_done = np.zeros((2, len(found)), dtype=bool)
         counts = np.zeros((len(found), 3))
-        n, sigma = self.n_points, self.rough.crossings.noise * noise.relative
+        n = self.n_points
         for _ in range(self.n_rounds):
             todo = np.flatnonzero(~is_done)
             if not len(todo):
@@ -164,7 +164,7 @@ class WideRows:
             errors = np.array([plane.error for plane in found])
             args = rows[:, :-1], rows[:, -1], errors, todo, known, n
             lines = self._clear_lines(*args, np.ones(len(todo)), noise, rng)
-            seen = lines.read(ask(lines.points) / noise.unit, sigma)
+            seen = lines.read(ask(lines.points), noise)
             meets = lines.meets(seen)
             for j, i in enumerate(todo):
                 on = np.arange(j * n, (j + 1) * n)
@@ -195,7 +195,7 @@ class WideRows:
         """
         goes_on = np.zeros(len(rows), dtype=bool)
         W, b, errors = rows.W.copy(), rows.b.copy(), rows.errors.copy()
-        todo, sigma = np.arange(len(rows)), self.rough.crossings.noise * noise.relative
+        todo = np.arange(len(rows))
         d = W.shape[1]
         for n in (self.n_points, 2 * self.n_points):
             if not len(todo):
@@ -203,7 +203,7 @@ class WideRows:
             is_last = n > self.n_points
             longer = np.where(goes_on[todo], 1.0, self.longer if is_last else 1.0)
             lines = self._clear_lines(W, b, errors, todo, known, n, longer, noise, rng)
-            seen = lines.read(ask(lines.points) / noise.unit, sigma)
+            seen = lines.read(ask(lines.points), noise)
             points = np.column_stack([lines.meets(seen), np.ones(len(lines.X))])
             parts = (a.reshape(len(todo), n, -1) for a in (seen.is_kink, points, seen.tau_error))
             for i, is_kink, A, off in zip(todo, *parts, strict=True):

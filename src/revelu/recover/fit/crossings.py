@@ -68,14 +68,12 @@ class Crossings:
     Attributes
     ----------
     margin : float
-        They reach this many errors of the row to both sides of it,
+        They reach this many errors of the row to both sides of it, and place a kink within half,
     shortest, longest : float
         but no less and no further than this, relative to the size of the point: shorter ones show
         no bend in float32, and longer ones meet other hyperplanes.
     faint : float
         They are long enough for a bend of this share of the row's own.
-    noise : float
-        Answers err by this many times the noise floor: the target rounds the inputs.
     n_tests : int
         Lines that tell whether a hyperplane goes on.
     region : Region
@@ -96,11 +94,10 @@ class Crossings:
         own at least, and a fifth at most of two layers of 64 or 128.
     """
 
-    margin: float = 6.0
+    margin: float = 5.0
     shortest: float = 3e-3
     longest: float = 0.15
     faint: float = 0.1
-    noise: float = 1.5
     region: Region = field(default_factory=Everywhere)
     n_tests: int = 4
     n_rows: tuple[int, ...] = (8, 16, 32, 64)
@@ -118,16 +115,16 @@ class Crossings:
         m, d = rows.W.shape
         which = np.repeat(np.arange(m), n)
         X, M = self.region.points_on_hyperplanes(rng, rows.W[which], rows.b[which])
-        sigma = self.noise * noise.relative
+        sigma = noise.relative
         # The change of slope that a row makes; differences of four answers, each over half of T.
         bend = np.linalg.norm(rows.A / noise.unit, axis=1) * np.linalg.norm(rows.W, axis=1)
         visible = SIGMAS * 4.0 * sigma / np.maximum(self.faint * bend, 1e-300)
-        reach = np.maximum(self.margin * rows.errors / np.sqrt(d), visible)[which]
+        reach = np.maximum(self.margin * rows.errors, visible)[which]
         T = np.clip(reach, self.shortest, self.longest) * noise.growth(X)
         lines = KinkLines(X, M, np.zeros(len(X)), T)
-        Y = ask(lines.points) / noise.unit
-        seen = lines.read(Y, sigma)
-        inner = np.diff(Y.reshape(len(X), 4, -1), axis=1)
+        Y = ask(lines.points)
+        seen = lines.read(Y, noise)
+        inner = np.diff((Y / noise.unit).reshape(len(X), 4, -1), axis=1)
         slopes = inner / (T[:, None] * np.array([0.5, 1.0, 0.5]))[:, :, None]
         apart = np.abs(slopes[:, [0, 2]] - slopes[:, [1]]).max(axis=(1, 2))
         error = SIGMAS * 4.0 * sigma * noise.growth(X) / T

@@ -147,7 +147,7 @@ class FromLines:
         Where the answers of fits are asked.
     """
 
-    rows: LineRows = field(default_factory=lambda: LineRows(wide=1.5, worst=0.1, borrowed=0.02))
+    rows: LineRows = field(default_factory=lambda: LineRows(wide=1.5, worst=0.04, borrowed=0.007))
     max_lines: int = 7
     explained: float = 1.0
     new: float = 0.1
@@ -336,10 +336,10 @@ class FromLines:
         scan = self.rows.scan(ask, known.rows.W.shape[1], noise, rng, line)
         if scan is None:
             return None
-        kinks = MeasuredKinks.of(scan, self.rows.error(noise))
-        made_by = known.makers(kinks)
+        kinks = MeasuredKinks.of(scan, noise)
+        made_by, tells = known.makers(kinks)
         more = self.rows.measure(ask, scan, known.rows, made_by, noise, rng)
-        known.take(kinks, made_by)
+        known.take(kinks, made_by, tells)
         known.join(more, kinks)
         return len(more), float((made_by >= 0).mean()) if len(made_by) else 1.0
 

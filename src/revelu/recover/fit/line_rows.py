@@ -31,8 +31,6 @@ class LineRows:
 
     Attributes
     ----------
-    noise : float
-        Answers on a line err by this many times the noise floor: the target rounds the inputs.
     side : float
         Half-distance of a kink's proof, as a multiple of the root of that: nearer kinks look like
         one, further ones are placed more exactly.
@@ -71,7 +69,6 @@ class LineRows:
         kinks two may be so close that rounding always shows a piece between them.
     """
 
-    noise: float = 1.5
     side: float = 3.0
     wide: float = np.inf
     precision: float = 3e-3
@@ -80,10 +77,10 @@ class LineRows:
     block: int = 12
     shrink: float = 6.0
     max_tries: int = 4
-    worst: float = 0.3
+    worst: float = 0.1
     borrowed: float = 0.0
     narrow: float = 100.0
-    matching: float = 2.0
+    matching: float = 4.0
     same_jump: float = 0.1
     region: Region = field(default_factory=Everywhere)
     within: float = np.inf
@@ -126,7 +123,7 @@ class LineRows:
 
     def error(self, noise: NoiseFloor) -> float:
         """Relative error of answers on a line."""
-        return self.noise * float(noise.nu.max())
+        return float(noise.nu.max())
 
     def scan(
         self,
@@ -178,7 +175,7 @@ class LineRows:
         scan = _without_pairs(ask, scan, is_new)
         is_taken, told = self._taken_off(scan, known, made_by)
         blocks = self._blocks(scan, is_new, is_taken, nu)
-        return _Measurement(self, ask, scan, is_new, is_taken, told, nu, rng).rows(blocks)
+        return _Measurement(self, ask, scan, is_new, is_taken, told, noise, rng).rows(blocks)
 
     def _taken_off(self, scan: LineScan, known: Rows, made_by: IntArray) -> tuple[BoolArray, Rows]:
         """Kinks of known rows that can be taken off a difference of gradients, and these rows.
@@ -301,7 +298,7 @@ class _Measurement:
     is_new: BoolArray
     is_taken: BoolArray
     told: Rows
-    nu: float
+    noise: NoiseFloor
     rng: np.random.Generator
     basis: FloatArray = field(init=False)
 
@@ -347,8 +344,10 @@ class _Measurement:
         half_gaps = np.diff(edges) / 2
         t = np.clip(np.tan((edges[pieces] + edges[pieces + 1]) / 2), *scan.interval)
         X, length, d = line.points(t), float(np.linalg.norm(line.v)), len(line.v)
-        sigma = scan.sigma * NoiseFloor.growth(X)[:, None]
-        errors = np.sqrt((sigma**2).mean(axis=1))
+        values = self.ask(X)
+        told = np.where(np.isfinite(values), values, 0.0)
+        sigma = self.noise.sigma_at(X, told)
+        errors = np.sqrt((self.noise.typical_at(X, told) ** 2).mean(axis=1))
         room = np.minimum(half_gaps[pieces], np.median(half_gaps)) * length * np.hypot(1.0, t)
         # A jump's slope along the line is about the norm of its row over sqrt(d).
         row = float(np.median(np.linalg.norm(scan.jumps, axis=1))) * np.sqrt(d) / length
@@ -356,19 +355,19 @@ class _Measurement:
         if row > 0:
             wanted = np.sqrt(2.0 * d) * errors / (self.how.precision * row)
         steps = np.clip(wanted, self.how.shortest * room, self.how.longest * room)
-        G, used = self._differences(X, sigma, steps)
+        G, used = self._differences(X, values, sigma, steps)
         # A step of 0 says nothing: the gradient errs by anything.
         with np.errstate(divide="ignore"):
             return G, errors * np.sqrt(2.0 * (1.0 / used**2).sum(axis=1))
 
     def _differences(
-        self, X: FloatArray, sigma: FloatArray, steps: FloatArray
+        self, X: FloatArray, values: FloatArray, sigma: FloatArray, steps: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """Differences along the basis, with their steps; 0 is the step of what crossed a kink.
 
         One more answer a block, twice a step along a mix of its directions, must agree.
         """
-        values, m = self.ask(X), len(self.basis)
+        m = len(self.basis)
         G = np.zeros((len(X), m, values.shape[1]))
         used = np.full((len(X), m), 1e-300)
         parts = np.array_split(np.arange(m), max(-(-m // self.how.block), 1))

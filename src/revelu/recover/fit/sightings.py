@@ -23,10 +23,11 @@ import scipy.linalg
 from revelu.numerics.confidence import SIGMAS
 from revelu.numerics.matching import match_within
 from revelu.numerics.records import Records
+from revelu.oracle import NoiseFloor
 from revelu.probe.line import Line
 from revelu.probe.scan import LineScan
 from revelu.recover.rows import Rows
-from revelu.types import FloatArray, IntArray
+from revelu.types import BoolArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True)
@@ -47,21 +48,16 @@ class MeasuredKinks:
     jumps: FloatArray
 
     @classmethod
-    def of(cls, scan: LineScan, nu: float) -> "MeasuredKinks":
-        """Those of a line that was searched.
-
-        Parameters
-        ----------
-        nu : float
-            Relative error of an input, which the target rounds.
-        """
+    def of(cls, scan: LineScan, noise: NoiseFloor) -> "MeasuredKinks":
+        """Those of a line that was searched."""
         beside = list(zip(scan.pieces[:-1], scan.pieces[1:], strict=True))
         lift = np.hypot(1.0, scan.kinks)
-        places = np.array([left.meet(right, scan.sigma).error for left, right in beside])
-        sigma = float(np.linalg.norm(scan.sigma))
+        errors = noise.typical * scan.sigma
+        places = np.array([left.meet(right, errors).error for left, right in beside])
+        sigma = float(np.linalg.norm(errors))
         # A slope is the difference of two answers over the angle between them.
         slopes = np.array([np.hypot(1.0 / p.extent(), 1.0 / q.extent()) for p, q in beside])
-        return cls(scan, places + nu / lift, np.sqrt(2.0) * sigma * slopes / lift)
+        return cls(scan, places, np.sqrt(2.0) * sigma * slopes / lift)
 
     def equations(self, i: int, column: FloatArray, side: float) -> "Equations":
         """What a kink says of the row that makes it, on whose side the line goes."""
@@ -130,8 +126,15 @@ class Sightings:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def makers(self, kinks: MeasuredKinks, *, sure: float = 4.0, same: float = 0.01) -> IntArray:
-        """Tell which row makes each kink of a line, one to one; -1 where none does.
+    def makers(
+        self,
+        kinks: MeasuredKinks,
+        *,
+        sure: float = 4.0,
+        same: float = 0.01,
+        by_chance: float = 0.02,
+    ) -> tuple[IntArray, BoolArray]:
+        """Tell which row makes each kink of a line, one to one.
 
         Parameters
         ----------
@@ -139,10 +142,20 @@ class Sightings:
             Standard errors of a row, beyond which another neuron makes the kink.
         same : float
             Share of a jump that fainter kinks beside it, which no line shows, may add.
+        by_chance : float
+            Kinks of others that a row claims where it tells: so many of a vague one lie where it
+            may be, and are as it may bend, that one of them says nothing.
+
+        Returns
+        -------
+        made_by : ndarray of int, shape (n,)
+            -1 where no row makes it.
+        tells : ndarray of bool, shape (m,)
+            Of which rows the line tells.
         """
         scan, found = kinks.scan, np.full(len(kinks.scan.kinks), -1, dtype=np.intp)
         if not len(self) or not len(found):
-            return found
+            return found, np.ones(len(self), dtype=bool)
         slopes, t = _met(self.rows, scan.line)
         at = np.column_stack([scan.line.points(t), np.ones(len(t))])
         along = np.append(scan.line.v, 0.0)
@@ -154,19 +167,23 @@ class Sightings:
         like += same * np.linalg.norm(columns, axis=1)
         apart = np.abs(np.arctan(scan.kinks)[:, None] - np.arctan(t)) / near
         differ = np.linalg.norm(scan.jumps[:, None] - columns, axis=2) / like
-        return match_within(np.maximum(apart, differ))
+        # Angles of kinks are even on a line of a Gaussian's: a window takes its share of pi.
+        accidental = ((differ < 1.0) * np.minimum(2.0 * near / np.pi, 1.0)).sum(axis=0)
+        return match_within(np.maximum(apart, differ)), accidental < by_chance
 
-    def take(self, kinks: MeasuredKinks, made_by: IntArray) -> None:
+    def take(self, kinks: MeasuredKinks, made_by: IntArray, tells: BoolArray) -> None:
         """Take in what a line says of the rows that make its kinks.
 
         Parameters
         ----------
         made_by : ndarray of int, shape (n,)
-            Which row makes each kink, as :meth:`makers` tells.
+        tells : ndarray of bool, shape (m,)
+            Which row makes each kink, and of which the line tells, as :meth:`makers` says.
         """
         scan, t = kinks.scan, _met(self.rows, kinks.scan.line)[1]
-        self.n_expected += (t > scan.interval[0]) & (t < scan.interval[1])
+        self.n_expected += (t > scan.interval[0]) & (t < scan.interval[1]) & tells
         seen = np.flatnonzero(made_by >= 0)
+        seen = seen[tells[made_by[seen]]]
         self.n_met[made_by[seen]] += 1
         for i in seen[scan.is_single[seen]].tolist():
             self._add(kinks, i, int(made_by[i]))

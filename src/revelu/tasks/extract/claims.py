@@ -242,7 +242,7 @@ def _n_vague(
     X, M = points_on_hyperplanes(rng, W[rows], b[rows], bound=bound)
     growth = noise.growth(X)
     lines = KinkLines(X, M, np.zeros(len(X)), side * growth)
-    seen = lines.read(oracle(lines.points) / noise.unit, noise.relative)
+    seen = lines.read(oracle(lines.points), noise)
     off = np.maximum(np.abs(seen.tau) - SIGMAS * seen.tau_error, 0.0) / growth
     n_vague = 0
     for j in range(len(b)):

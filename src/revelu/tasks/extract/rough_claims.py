@@ -83,7 +83,6 @@ def _own_bends(
     n_points: int = 24,
     side: float = 6e-3,
     place: float = 1e-5,
-    rounding: float = 1.5,
 ) -> tuple[FloatArray, IntArray]:
     """At which share of points of each hyperplane the function bends right there, by its error.
 
@@ -94,8 +93,6 @@ def _own_bends(
     side, place : float
         so far to either side of it, and how far off it a bend may be besides, relative to the
         point.
-    rounding : float
-        Answers err by this many times the noise floor: the target rounds the inputs.
 
     Returns
     -------
@@ -108,7 +105,7 @@ def _own_bends(
     X, M = points_on_hyperplanes(rng, W[rows], b[rows])
     growth = noise.growth(X)
     lines = KinkLines(X, M, np.zeros(len(X)), side * growth)
-    seen = lines.read(ask(lines.points) / noise.unit, rounding * noise.relative)
+    seen = lines.read(ask(lines.points), noise)
     own = seen.is_kink & (np.abs(seen.tau) <= SIGMAS * seen.tau_error + place * growth)
     bends, kinds = np.linalg.norm(seen.jumps, axis=1), np.zeros(len(b), dtype=int)
     for j in range(len(b)):
