@@ -7,6 +7,7 @@ from revelu.probe.steps import Steps
 from revelu.recover.fit.as_served import AsServed
 from revelu.recover.fit.ending import Ending
 from revelu.recover.fit.exchange import NeuronExchange
+from revelu.recover.fit.far_out import FarOut
 from revelu.recover.fit.from_chords import FromChords
 from revelu.recover.fit.from_lines import FromLines
 from revelu.recover.fit.where_wrong import WhereWrong
@@ -51,8 +52,10 @@ class Fit(Method):
         Neurons looked for, over the kinks of a line.
     ending : Ending
         What ends a search that explains nothing.
+    far_out : FarOut
+        What is tried before, where errors do not grow as answers do,
     exchange : NeuronExchange
-        What is tried then.
+        and then.
     equations : float
         Equations a parameter for the last fit of a network known in a span only,
     slope_equations : float
@@ -144,6 +147,7 @@ class Fit(Method):
     line_noise: float = 3.0
     line_margin: float = 1.1
     ending: Ending = field(default_factory=Ending)
+    far_out: FarOut = field(default_factory=FarOut)
     exchange: NeuronExchange = field(default_factory=NeuronExchange)
     equations: float = 1.8
     slope_equations: float = 1.25

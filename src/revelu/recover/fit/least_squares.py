@@ -85,14 +85,17 @@ class FitSearch(FitQuestions):
         What a network from lines, or of plenty of answers, was fitted to.
     is_span : bool
         Whether the function looks at the coordinates that are searched alone.
-    is_of_plenty : bool
-        Whether neurons were exchanged where answers are plenty.
+    is_kept : bool
+        Whether what the network explains is plenty, so that repairs fit it to more.
+    is_far_out : bool
+        Whether lines have been asked far out.
     """
 
     best: Network | None = field(default=None, init=False)
     samples: Samples | None = field(default=None, init=False)
     is_span: bool = field(default=False, init=False)
-    is_of_plenty: bool = field(default=False, init=False)
+    is_kept: bool = field(default=False, init=False)
+    is_far_out: bool = field(default=False, init=False)
     n_kinks: int | None = field(default=None, init=False)
     n_single: int | None = field(default=None, init=False)
     n_followed: int = field(default=0, init=False)
@@ -119,7 +122,7 @@ class FitSearch(FitQuestions):
                 self._choose_coordinates()
                 samples = self._from_lines_if_answered()
                 fitted = self._finish(samples or self._search())
-                is_kept = samples is not None or self._is_served or self.is_of_plenty
+                is_kept = samples is not None or self._is_served or self.is_kept
                 self.samples = fitted if is_kept and not self.obstacles else None
         except (LimitReachedError, SaturatedError) as error:
             why = Why.of(error)
@@ -173,12 +176,11 @@ class FitSearch(FitQuestions):
 
         A search from random starts gives up: it has searched until its answers were explained.
         """
-        if self.samples is None:
-            return None
         how = self.method
         is_large = not how.from_lines.fits.is_dense(self._best().n_parameters)
-        if self.n_repairs == (how.max_large_repairs if is_large else how.max_repairs):
-            return None
+        most = how.max_large_repairs if is_large else how.max_repairs
+        if self.samples is None or self.n_repairs == most:
+            return self._found_far_out()
         self.n_repairs += 1
         n = int(np.ceil(how.more_answers * len(self.samples.X)))
         X = np.vstack([self._foretold_worst(self.samples, n), seen.X])
@@ -199,6 +201,19 @@ class FitSearch(FitQuestions):
         except (LimitReachedError, SaturatedError) as error:
             self.obstacles.append(str(error))
             return self._candidate(Why.of(error))
+        return self._candidate(Why.EXPLAINED)
+
+    def _found_far_out(self) -> Candidate | None:
+        """What lines far out show, where answers in the middle have not shown it."""
+        try:
+            with interruptible(self.oracle.check_time):
+                if (samples := self._from_far_out()) is None:
+                    return None
+                self.samples = self._finish(samples)
+        except (LimitReachedError, SaturatedError) as error:
+            self.obstacles.append(str(error))
+            return self._candidate(Why.of(error))
+        self.obstacles.clear()
         return self._candidate(Why.EXPLAINED)
 
     def _complete_where_wrong(self, samples: Samples, wrong: FloatArray) -> None:
@@ -279,6 +294,8 @@ class FitSearch(FitQuestions):
                 ) from None
             return None
         except WorkEndsError as error:
+            if (samples := self._from_far_out()) is not None:
+                return samples
             self._refuse_smooth()
             if error.network.architecture[1] <= self._first_width():
                 return None
@@ -287,7 +304,7 @@ class FitSearch(FitQuestions):
             found = error.network, error.samples
         if found is None:
             self._refuse_smooth()
-            return None
+            return self._from_far_out()
         self.best, samples = found
         return samples
 
@@ -328,6 +345,8 @@ class FitSearch(FitQuestions):
                 self._refuse_steps()
             if (ended := self._ended(samples, left)) is not None:
                 return ended
+            if not sizes.is_short(n) and (explained := self._from_far_out()) is not None:
+                return explained
             # What interpolates is near, too, but no place to start from.
             wanted = self.method.no_interpolation * degrees_of_freedom(self._best())
             determined = samples.n_equations >= wanted
@@ -360,6 +379,8 @@ class FitSearch(FitQuestions):
         )
         if not said:
             return None
+        if (explained := self._from_far_out()) is not None:
+            return explained
         is_promising = min(share for _, share in left) < self.method.exchange.promising
         if is_promising and (explained := self._of_plenty(samples)) is not None:
             return explained
@@ -390,7 +411,29 @@ class FitSearch(FitQuestions):
         if found is None:
             return None
         self.best, samples = found
-        self.is_of_plenty = True
+        self.is_kept = True
+        return samples
+
+    def _from_far_out(self) -> Samples | None:
+        """Search once by lines far out; None where errors grow as answers do, or that fails.
+
+        What cuts its answers is no network before that is undone.
+        """
+        is_cut = np.isfinite(self.oracle.extremes.caps()).any()
+        if self.is_far_out or is_cut or self.noise.link.has_head or self.subspace is not None:
+            return None
+        self.is_far_out = True
+        self.tell("measuring rows on lines far out")
+        how, lines = self.method.far_out, self.method.from_lines
+        seen = how.look(self.oracle, self.noise, lines, self.rng)
+        if seen is None:
+            return None
+        self.tell(f"fitting {len(seen[0])} neurons, nearer by step by step")
+        found = how.find(*seen, lines, self._sizes(), self._ask_at, self.limit, self.rng)
+        if found is None:
+            return None
+        self.best, samples = found
+        self.is_kept = True
         return samples
 
     def _follow_hyperplanes(self, n_lines: int = 1) -> None:
