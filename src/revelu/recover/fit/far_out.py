@@ -108,7 +108,7 @@ class FarOut:
             known = Sightings(Rows.none(oracle.dim_in, oracle.dim_out))
             for _ in range(self.max_lines):
                 seen = lines.look(asked, known, found, rng)
-                if seen is None or not seen[0]:
+                if seen is None or (not seen[0] and known.n_met.all()):
                     break
         except (TargetError, SaturatedError):
             # It answers no such inputs, or not by such numbers.
