@@ -6,7 +6,6 @@ from revelu.probe.smoothness import Smoothness
 from revelu.probe.steps import Steps
 from revelu.recover.fit.as_served import AsServed
 from revelu.recover.fit.ending import Ending
-from revelu.recover.fit.exchange import NeuronExchange
 from revelu.recover.fit.far_out import FarOut
 from revelu.recover.fit.from_chords import FromChords
 from revelu.recover.fit.from_lines import FromLines
@@ -53,9 +52,7 @@ class Fit(Method):
     ending : Ending
         What ends a search that explains nothing.
     far_out : FarOut
-        What is tried before, where errors do not grow as answers do,
-    exchange : NeuronExchange
-        and then.
+        What is tried before, where errors do not grow as answers do.
     equations : float
         Equations a parameter for the last fit of a network known in a span only,
     slope_equations : float
@@ -148,7 +145,6 @@ class Fit(Method):
     line_margin: float = 1.1
     ending: Ending = field(default_factory=Ending)
     far_out: FarOut = field(default_factory=FarOut)
-    exchange: NeuronExchange = field(default_factory=NeuronExchange)
     equations: float = 1.8
     slope_equations: float = 1.25
     coarse_equations: float = 3.4

@@ -12,7 +12,7 @@ begin (:mod:`revelu.recover.fit.from_lines`); else steps 2 and 3 begin at random
    matter (JWZ20's row span), which few gradients show; with one, and where answers are too
    coarse for gradients, those of a random slice.
 2. Ask Gaussian queries, more of them until a network with neurons to spare explains them; where
-   more neurons gain nothing, many more, and exchange neurons.
+   that takes long, look along lines farther out (:mod:`revelu.recover.fit.far_out`).
 3. Take out the neurons that are not needed, the affine rest being free.
 4. Flip neurons so that the affine rest vanishes.
 5. In all coordinates, to which slopes carry a network of a slice over, refit everything
@@ -82,11 +82,9 @@ class FitSearch(FitQuestions):
     best : Network, optional
         The best so far, in coordinates of ``subspace`` if there is one.
     samples : Samples, optional
-        What a network from lines, or of plenty of answers, was fitted to.
+        What a network from lines was fitted to.
     is_span : bool
         Whether the function looks at the coordinates that are searched alone.
-    is_kept : bool
-        Whether what the network explains is plenty, so that repairs fit it to more.
     is_far_out : bool
         Whether lines have been asked far out.
     """
@@ -94,7 +92,6 @@ class FitSearch(FitQuestions):
     best: Network | None = field(default=None, init=False)
     samples: Samples | None = field(default=None, init=False)
     is_span: bool = field(default=False, init=False)
-    is_kept: bool = field(default=False, init=False)
     is_far_out: bool = field(default=False, init=False)
     n_kinks: int | None = field(default=None, init=False)
     n_single: int | None = field(default=None, init=False)
@@ -122,7 +119,7 @@ class FitSearch(FitQuestions):
                 self._choose_coordinates()
                 samples = self._from_lines_if_answered()
                 fitted = self._finish(samples or self._search())
-                is_kept = samples is not None or self._is_served or self.is_kept
+                is_kept = samples is not None or self._is_served or self.is_far_out
                 self.samples = fitted if is_kept and not self.obstacles else None
         except (LimitReachedError, SaturatedError) as error:
             why = Why.of(error)
@@ -204,7 +201,7 @@ class FitSearch(FitQuestions):
         return self._candidate(Why.EXPLAINED)
 
     def _found_far_out(self) -> Candidate | None:
-        """What lines far out show, where answers in the middle have not shown it."""
+        """What lines far out show where answers in the middle do not."""
         try:
             with interruptible(self.oracle.check_time):
                 if (samples := self._from_far_out()) is None:
@@ -381,9 +378,6 @@ class FitSearch(FitQuestions):
             return None
         if (explained := self._from_far_out()) is not None:
             return explained
-        is_promising = min(share for _, share in left) < self.method.exchange.promising
-        if is_promising and (explained := self._of_plenty(samples)) is not None:
-            return explained
         self.obstacles.append(said)
         self._follow_hyperplanes(self.method.n_last_lines)
         return samples
@@ -393,47 +387,19 @@ class FitSearch(FitQuestions):
         """Whether the noise is estimated, of answers that show what they can on lines."""
         return self.noise.law == "float32"
 
-    def _of_plenty(self, samples: Samples) -> Samples | None:
-        """Search once more where answers are plenty; None where that finds nothing, too.
-
-        It is untried where errors differ from answer to answer, and in a slice of the inputs; what
-        cuts its answers is no network before that is undone.
-        """
-        is_cut = np.isfinite(self.oracle.extremes.caps()).any()
-        if is_cut or samples.differ or self.subspace is not None or self._is_estimate:
-            return None
-        sizes, ending = self._sizes(), self.method.ending
-        most = ending.most_neurons(sizes.d, self.n_kinks)
-        width = min(most, 2 * sizes.width(len(samples.X)))
-        self.tell(f"splitting neurons, {width} and more, where answers are plenty")
-        how, even = self.method.exchange, samples.evenly()
-        found = how.find((width, most), sizes, even, self._ask, self.limit, self.rng)
-        if found is None:
-            return None
-        self.best, samples = found
-        self.is_kept = True
-        return samples
-
     def _from_far_out(self) -> Samples | None:
-        """Search once by lines far out; None where errors grow as answers do, or that fails.
-
-        What cuts its answers is no network before that is undone.
-        """
+        """Search by lines far out, once; what cuts its answers is undone first."""
         is_cut = np.isfinite(self.oracle.extremes.caps()).any()
         if self.is_far_out or is_cut or self.noise.link.has_head or self.subspace is not None:
             return None
         self.is_far_out = True
         self.tell("measuring rows on lines far out")
-        how, lines = self.method.far_out, self.method.from_lines
-        seen = how.look(self.oracle, self.noise, lines, self.rng)
-        if seen is None:
-            return None
-        self.tell(f"fitting {len(seen[0])} neurons, nearer by step by step")
-        found = how.find(*seen, lines, self._sizes(), self._ask_at, self.limit, self.rng)
+        found = self.method.far_out.find(
+            self.oracle, self.noise, self.method.from_lines, self._ask_at, self.limit, self.rng
+        )
         if found is None:
             return None
         self.best, samples = found
-        self.is_kept = True
         return samples
 
     def _follow_hyperplanes(self, n_lines: int = 1) -> None:
