@@ -171,47 +171,46 @@ class FitSearch(FitQuestions):
     def repair(self, seen: Disagreement) -> Candidate | None:
         """Fit a network from lines to more answers, those that disagree among them.
 
-        A search from random starts gives up: it has searched until its answers were explained.
+        What a search from random starts has found explains its answers: lines far out may show
+        more, as where repairs end in vain.
         """
-        how = self.method
-        is_large = not how.from_lines.fits.is_dense(self._best().n_parameters)
-        most = how.max_large_repairs if is_large else how.max_repairs
-        if self.samples is None or self.n_repairs == most:
-            return self._found_far_out()
-        self.n_repairs += 1
-        n = int(np.ceil(how.more_answers * len(self.samples.X)))
-        X = np.vstack([self._foretold_worst(self.samples, n), seen.X])
         try:
             with interruptible(self.oracle.check_time):
-                self.samples = samples = self.samples.joined(self._ask_far_out(X))
-                before, self.best = self._best(), refine(self._best(), samples).network
-                wrong = how.where_wrong.far_out(seen.X)
-                if not is_explained_far_out(self._best(), samples, self.limit):
-                    self.best, wrong = before, seen.X
-                self._complete_where_wrong(samples, wrong)
-                is_right = is_explained_far_out(self._best(), self.samples, self.limit)
-                is_wider = self._best().architecture[1] > before.architecture[1]
-                if not (is_right or is_wider or seen.agrees(self._best())):
+                if not (self._is_mended(seen) or self._is_found_far_out()):
                     return None
-                if self._is_served:
-                    self.samples = self._finish_as_served(self.samples)
         except (LimitReachedError, SaturatedError) as error:
             self.obstacles.append(str(error))
             return self._candidate(Why.of(error))
         return self._candidate(Why.EXPLAINED)
 
-    def _found_far_out(self) -> Candidate | None:
-        """What lines far out show where answers in the middle do not."""
-        try:
-            with interruptible(self.oracle.check_time):
-                if (samples := self._from_far_out()) is None:
-                    return None
-                self.samples = self._finish(samples)
-        except (LimitReachedError, SaturatedError) as error:
-            self.obstacles.append(str(error))
-            return self._candidate(Why.of(error))
+    def _is_mended(self, seen: Disagreement) -> bool:
+        how, before = self.method, self._best()
+        is_large = not how.from_lines.fits.is_dense(before.n_parameters)
+        most = how.max_large_repairs if is_large else how.max_repairs
+        if self.samples is None or self.n_repairs == most:
+            return False
+        self.n_repairs += 1
+        n = int(np.ceil(how.more_answers * len(self.samples.X)))
+        X = np.vstack([self._foretold_worst(self.samples, n), seen.X])
+        self.samples = samples = self.samples.joined(self._ask_far_out(X))
+        self.best, wrong = refine(before, samples).network, how.where_wrong.far_out(seen.X)
+        if not is_explained_far_out(self._best(), samples, self.limit):
+            self.best, wrong = before, seen.X
+        self._complete_where_wrong(samples, wrong)
+        is_right = is_explained_far_out(self._best(), self.samples, self.limit)
+        is_wider = self._best().architecture[1] > before.architecture[1]
+        if not (is_right or is_wider or seen.agrees(self._best())):
+            return False
+        if self._is_served:
+            self.samples = self._finish_as_served(self.samples)
+        return True
+
+    def _is_found_far_out(self) -> bool:
+        if (samples := self._from_far_out()) is None:
+            return False
+        self.samples, self.n_repairs = self._finish(samples), 0
         self.obstacles.clear()
-        return self._candidate(Why.EXPLAINED)
+        return True
 
     def _complete_where_wrong(self, samples: Samples, wrong: FloatArray) -> None:
         """Join neurons that are on at wrong inputs; else what a fit of all explains stands."""
