@@ -4,19 +4,18 @@ Rounding to a step errs by half of it at most, however large an answer is.  A ne
 layer grows as its inputs do: answers ``R`` times as far from the middle have ``log10(R)`` digits
 more, and hyperplanes that all but coincide in the middle lie ``R`` times as far apart.
 
-1. Measure the noise of ``f(R z)``: what computes in few digits errs by a share of its answers, and
-   is asked no further.
-2. Measure rows on lines there.  A row that errs by ``e`` is off by ``e R`` where it crosses a line,
-   so that its bias is not known yet.
-3. Fit all weights to answers nearer by, and at last in the middle.  Half of these are asked on the
-   hyperplanes: between two that are all but parallel, where few other inputs lie, one neuron is on
-   and the other off, and nothing else tells their rows and biases apart.
+1. Measure the noise of ``f(R z)``: what computes in few digits errs by a share of its answers.
+2. Measure rows on lines there.  A row that errs by ``e`` tells its bias to ``e R``.
+3. Fit all weights to answers nearer by, and at last in the middle, half of them on hyperplanes:
+   between two that are all but parallel one neuron is on and the other off, and nothing else tells
+   their rows and biases apart.
 4. Take out the neurons that are not needed.
 """
 
 import logging
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -47,11 +46,10 @@ class FarOut:
     ----------
     finest : float
         Error of an answer over its variation where lines are asked: some hundred roundings of
-        float64, whose own errors, of sums over neurons, are not to show.
+        float64, whose own errors are not to show.
     nearer, stretch : float
-        How many times nearer the first fit asks: there rows' errors move kinks by less than
-        hyperplanes are apart.  The next one asks ``stretch`` times as far as the middle, as
-        certificates do.
+        The first fit asks ``nearer`` times nearer, where rows' errors move kinks by less than
+        hyperplanes are apart, the next one ``stretch`` times as far as the middle: certificates do.
     equations : float
         Answers for each parameter, of each fit, at Gaussian inputs and on hyperplanes each.
     most_work : float
@@ -82,47 +80,10 @@ class FarOut:
         limit : float
             The reduced cost that noise alone may leave.
         """
-        reach, rest = noise.typical_coarseness / self.finest, sys.maxsize
-        asked = Oracle(lambda Z: oracle(reach * Z), oracle.dim_in, batch_rows=rest, link="none")
-        try:
-            found = measure_noise(asked, int(rng.integers(2**32)))
-            log.debug("%s at %.3g, coarse by %.3g", found.law, reach, found.typical_coarseness)
-            # What is no network grows less, or errs by more: half of the digits are to be there.
-            finer = np.sqrt(self.finest * noise.typical_coarseness)
-            if not found.is_deterministic or found.typical_coarseness > finer:
-                return None
-            rows = self._rows(asked, found, lines, rng)
-        except TargetError as error:
-            log.debug("no answers so far out: %s", error)
-            return None
+        reach = noise.typical_coarseness / self.finest
+        rows = self._rows(oracle, noise, reach, lines, rng)
         if not len(rows):
             return None
-        rows = replace(rows, W=rows.W / reach, X=reach * rows.X)
-        return self._fitted(rows, reach, lines, ask, limit, rng)
-
-    def _rows(
-        self, asked: Oracle, noise: NoiseFloor, lines: FromLines, rng: np.random.Generator
-    ) -> Rows:
-        """Step 2: rows, until each has been met again and a line shows no new one."""
-        known = Sightings(Rows.none(asked.dim_in, asked.dim_out))
-        for _ in range(lines.max_lines):
-            seen = lines.look(asked, known, noise, rng)
-            if seen is None or (not seen[0] and known.n_met.all()):
-                break
-        # Two kinks that look like one make a row that no other line meets.
-        log.debug("%d rows, %d of them met again", len(known), int((known.n_met > 0).sum()))
-        return known.rows.take(known.n_met > 0)
-
-    def _fitted(
-        self,
-        rows: Rows,
-        reach: float,
-        lines: FromLines,
-        ask: Callable[[FloatArray], Samples],
-        limit: float,
-        rng: np.random.Generator,
-    ) -> tuple[Network, Samples] | None:
-        """Steps 3 and 4; None where the fits do not explain answers."""
         price, (d, k) = Price(limit, known=True), (rows.W.shape[1], rows.A.shape[1])
 
         def asked(scale: float, W: FloatArray, b: FloatArray) -> Samples:
@@ -133,7 +94,6 @@ class FarOut:
 
         def fitted(network: Network, samples: Samples) -> NetworkFit:
             found = lines.fits.by_full_steps(network, samples)
-            log.debug("%s leaves %.3g", found.network, found.cost)
             if lines.fits.is_near(found, samples, limit):
                 return found
             return lines.fits.completed(found.network, samples, limit, rng)
@@ -154,3 +114,30 @@ class FarOut:
         except WorkEndedError:
             return None
         return (network, samples) if price.is_explained(network, samples) else None
+
+    def _rows(
+        self,
+        oracle: Oracle,
+        noise: NoiseFloor,
+        reach: float,
+        lines: FromLines,
+        rng: np.random.Generator,
+    ) -> Rows:
+        """Steps 1 and 2: rows, until each has been met again and a line shows no new one."""
+        rest, d = sys.maxsize, oracle.dim_in
+        asked = Oracle(lambda Z: oracle(reach * Z), d, batch_rows=rest, link="none")
+        known = Sightings(Rows.none(d, oracle.dim_out))
+        # Half of the digits are to be there: what is no network grows less, or errs by more.
+        finer = np.sqrt(self.finest * noise.typical_coarseness)
+        # What answers nothing so far out shows nothing there.
+        with suppress(TargetError):
+            found = measure_noise(asked, int(rng.integers(2**32)))
+            log.debug("%s at %.3g, coarse by %.3g", found.law, reach, found.typical_coarseness)
+            is_finer = found.is_deterministic and found.typical_coarseness <= finer
+            for _ in range(lines.max_lines if is_finer else 0):
+                seen = lines.look(asked, known, found, rng)
+                if seen is None or (not seen[0] and known.n_met.all()):
+                    break
+        # Two kinks that look like one make a row that no other line meets.
+        rows = known.rows.take(known.n_met > 0)
+        return replace(rows, W=rows.W / reach, X=reach * rows.X)

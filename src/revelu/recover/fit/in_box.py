@@ -83,9 +83,6 @@ class FitInBox(FitSearch):
     def _choose_coordinates(self) -> None:
         """All of them."""
 
-    def _from_far_out(self) -> None:
-        """A box has no far out."""
-
     def _refuse_smooth(self) -> None:
         """Segments that would show a smooth function are longer than a box has room for."""
 

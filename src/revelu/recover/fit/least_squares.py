@@ -31,6 +31,7 @@ from revelu.numerics.interruption import at_most, interruptible
 from revelu.probe.answered import Answered
 from revelu.probe.gradient_span import gradient_span
 from revelu.probe.kinks import find_kinks
+from revelu.probe.region import Everywhere
 from revelu.recover.fit.asking import FitQuestions
 from revelu.recover.fit.from_lines import (
     HyperplanesEndError,
@@ -196,7 +197,11 @@ class FitSearch(FitQuestions):
         self.best, wrong = refine(before, samples).network, how.where_wrong.far_out(seen.X)
         if not is_explained_far_out(self._best(), samples, self.limit):
             self.best, wrong = before, seen.X
-        self._complete_where_wrong(samples, wrong)
+        with at_most(how.from_lines.fits.most_multiplications(before.n_parameters, samples)):
+            # Else what a fit of all explains stands.
+            self.best, self.samples = how.where_wrong.completed(
+                self._best(), samples, wrong, self._ask_far_out, self.limit, self.rng
+            )
         is_right = is_explained_far_out(self._best(), self.samples, self.limit)
         is_wider = self._best().architecture[1] > before.architecture[1]
         if not (is_right or is_wider or seen.agrees(self._best())):
@@ -211,15 +216,6 @@ class FitSearch(FitQuestions):
         self.samples, self.n_repairs = self._finish(samples), 0
         self.obstacles.clear()
         return True
-
-    def _complete_where_wrong(self, samples: Samples, wrong: FloatArray) -> None:
-        """Join neurons that are on at wrong inputs; else what a fit of all explains stands."""
-        how, network = self.method, self._best()
-        most = how.from_lines.fits.most_multiplications(network.n_parameters, samples)
-        with at_most(most):
-            self.best, self.samples = how.where_wrong.completed(
-                network, samples, wrong, self._ask_far_out, self.limit, self.rng
-            )
 
     def _foretold_worst(self, samples: Samples, n: int) -> FloatArray:
         """Inputs of which the samples say least, shape (n, d); any, where that is not foretold."""
@@ -387,19 +383,18 @@ class FitSearch(FitQuestions):
         return self.noise.law == "float32"
 
     def _from_far_out(self) -> Samples | None:
-        """Search by lines far out, once; what cuts its answers is undone first."""
-        is_cut = np.isfinite(self.oracle.extremes.caps()).any()
-        if self.is_far_out or is_cut or self.noise.link.has_head or self.subspace is not None:
+        """Search by lines far out, once; what cuts its answers is undone before."""
+        how, noise, lines = self.method.far_out, self.noise, self.method.from_lines
+        is_cut = bool(np.isfinite(self.oracle.extremes.caps()).any())
+        is_whole = self.subspace is None and isinstance(lines.region, Everywhere)
+        if self.is_far_out or is_cut or noise.grid is None or not is_whole:
             return None
         self.is_far_out = True
         self.tell("measuring rows on lines far out")
-        found = self.method.far_out.find(
-            self.oracle, self.noise, self.method.from_lines, self._ask_at, self.limit, self.rng
-        )
-        if found is None:
-            return None
-        self.best, samples = found
-        return samples
+        found = how.find(self.oracle, noise, lines, self._ask_at, self.limit, self.rng)
+        if found is not None:
+            self.best = found[0]
+        return None if found is None else found[1]
 
     def _follow_hyperplanes(self, n_lines: int = 1) -> None:
         """Tell more hidden layers by lines, where answers have digits for that.
