@@ -40,11 +40,9 @@ class Fit(Method):
     no_interpolation : float
         Equations a parameter from which a network that explains all samples is no accident: it
         is right but for neurons that fire on few of them.
-    line_noise : float
-        The noise of a line's answers is what differences of answers suggest, times what they
-        hide and what rounding the queries adds.
-    line_margin : float
-        Neurons looked for, over the kinks of a line.
+    line_noise, line_margin : float
+        Errors of a line's answers over what their differences suggest, which hide some and miss
+        what rounding the queries adds; and neurons looked for, over its kinks.
     ending, far_out : Ending, FarOut
         What ends a search that explains nothing, and what is tried before on a grid.
     equations, slope_equations : float
