@@ -86,15 +86,11 @@ def test_a_wide_network_of_narrow_bundles_is_certified_with_its_neurons():
 
 
 @pytest.mark.slow
-def test_what_is_no_network_is_refused_or_explained_to_its_digits_in_a_box():
+def test_what_is_no_network_is_not_called_one_in_a_box():
     def waves(X):
         return np.round(np.sin(4.0 * X).sum(axis=1), 2)
 
     recovery = revelu.extract(waves, dim_in=2, box=(-1.0, 1.0), seed=1)
     assert recovery.ledger.n_queries < 20_000
-    if recovery.status is revelu.Status.RECOVERED:
-        X = np.random.default_rng(3).uniform(-1.0, 1.0, (20_000, 2))
-        off = np.abs(recovery.network(X)[:, 0] - waves(X))
-        assert (off > recovery.certificate.tolerance).mean() <= recovery.certificate.share_wrong
-    else:
-        assert recovery.status in {revelu.Status.UNVERIFIED, revelu.Status.NOT_IN_CLASS}
+    assert recovery.status in {revelu.Status.UNVERIFIED, revelu.Status.NOT_IN_CLASS}
+    assert "be no network" in " ".join(recovery.evidence)
