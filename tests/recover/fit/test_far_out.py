@@ -17,7 +17,8 @@ ROUNDING = STEP / np.sqrt(12.0)
 def bundle(seed, d=6, m=16, apart=0.1):
     """A network of one output whose rows lie in two narrow bundles, as trained ones do."""
     rng = np.random.default_rng(seed)
-    W = rng.standard_normal((2, d)).repeat(m // 2, axis=0)
+    # Opposite ones, so that some neuron is on everywhere: a constant would look like a cap.
+    W = np.outer([1.0, -1.0], rng.standard_normal(d)).repeat(m // 2, axis=0)
     W = W / np.linalg.norm(W, axis=1)[:, None] + apart * rng.standard_normal((m, d)) / np.sqrt(d)
     b, A = 0.3 + 0.05 * rng.standard_normal(m), rng.uniform(3.0, 6.0, (1, m))
     return revelu.Network([W, A], [b, np.zeros(1)])
