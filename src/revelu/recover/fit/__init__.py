@@ -7,8 +7,9 @@ of them; where lines show critical points, ``line_rows`` measures rows there, ``
 those exact that several lines meet, and ``from_lines`` finds a network by ``row_fits`` of them and
 of what is ``missing``, unless ``crossings`` show that hyperplanes end; ``in_box`` does it inside a
 box, where ``from_chords`` measures and fits, and ``from_rows`` completes; else ``search`` finds,
-refines and sharpens a network for answers whose noise is known.  Neurons that turn on where hardly
-an input lies are told by answers around the few that are wrong (``where_wrong``).
+refines and sharpens a network for answers whose noise is known; ``far_out`` asks lines where errors
+are a smaller share.  Neurons that hardly an input turns on are told by answers around the few that
+are wrong (``where_wrong``).
 
 ``hermite`` asks nothing: pairs ``(x, f(x))`` come in, a ``learned`` network with its errors goes
 out.  ``tensors`` takes the Hermite coefficients to a first network (ATV21, Algorithms 1 to 5),

@@ -6,7 +6,7 @@ from revelu.probe.smoothness import Smoothness
 from revelu.probe.steps import Steps
 from revelu.recover.fit.as_served import AsServed
 from revelu.recover.fit.ending import Ending
-from revelu.recover.fit.exchange import NeuronExchange
+from revelu.recover.fit.far_out import FarOut
 from revelu.recover.fit.from_chords import FromChords
 from revelu.recover.fit.from_lines import FromLines
 from revelu.recover.fit.where_wrong import WhereWrong
@@ -19,53 +19,42 @@ class Fit(Method):
 
     Attributes
     ----------
-    many_inputs : int
-        With fewer inputs fewer coordinates are not worth their queries.
+    many_inputs, n_slice : int
+        Inputs from which on a slice of ``n_slice`` coordinates is worth its queries.
     fine : float
         Above this noise neither slopes nor the kinks of a line are to be had.
-    n_slice : int
-        Coordinates of a slice.
     limit, grid_limit : float
         The reduced cost that noise alone may leave: its floor is an estimate, but for the grid
         of rounded answers, whose error is known.
-    min_answered : float
-        Saturated answers say nothing; where a smaller share is left, so is the search,
-    min_told : float
-        and where a smaller share of noisy probabilities is told from their noise.
+    min_answered, min_told : float
+        The search ends where a smaller share of answers is not saturated, and where a smaller
+        share of noisy probabilities is told from their noise.
     tempered : float
         The share of the even error that is added to that of each log-ratio in searches: errors
         that differ by orders of magnitude make more minima.
-    first_width : int
-        Neurons that the first samples could determine, or a quarter of the inputs;
-    first_width_behind_head : int
-        of rounded answers behind a head, where searches for too few are lost at once.
+    first_width, first_width_behind_head : int
+        Neurons that the first samples could determine, or a quarter of the inputs; those of rounded
+        answers behind a head, where searches for too few are lost at once.
     span_margin : float
         Inside a span, so much more than its dimension.
     no_interpolation : float
         Equations a parameter from which a network that explains all samples is no accident: it
         is right but for neurons that fire on few of them.
-    line_noise : float
-        The noise of a line's answers is what differences of answers suggest, times what they
-        hide and what rounding the queries adds.
-    line_margin : float
-        Neurons looked for, over the kinks of a line.
-    ending : Ending
-        What ends a search that explains nothing.
-    exchange : NeuronExchange
-        What is tried then.
-    equations : float
-        Equations a parameter for the last fit of a network known in a span only,
-    slope_equations : float
-        beside those of slopes, where there are hardly more equations than queries,
+    line_noise, line_margin : float
+        Errors of a line's answers over what their differences suggest, which hide some and miss
+        what rounding the queries adds; and neurons looked for, over its kinks.
+    ending, far_out : Ending, FarOut
+        What ends a search that explains nothing, and what is tried before on a grid.
+    equations, slope_equations : float
+        Equations a parameter for the last fit of a network known in a span only, and beside those
+        of slopes, where there are hardly more equations than queries.
     coarse_equations, coarse_equations_many_outputs : float
-        and of coarser answers, whose errors the fit is to average.
-    coarse : float
-        The noise from which answers count as coarse,
-    coarse_lines, coarse_log_ratios : float
-        and that from which answers, and log-ratios of probabilities, are not asked along lines:
-        they show neurons of many inputs in seconds where random starts take minutes, which ask a
-        third less of small networks, whose answers are mostly coarser; of log-ratios random starts
-        take many seconds for several outputs, and mostly find nothing.
+        Those for coarser answers, whose errors the fit is to average.
+    coarse, coarse_lines, coarse_log_ratios : float
+        The noise from which answers count as coarse, and from which answers, and log-ratios of
+        probabilities, are not asked along lines: these show many neurons in seconds where random
+        starts take minutes, which ask a third less of small networks; of log-ratios these take many
+        seconds for several outputs, and mostly find nothing.
     line_equations_behind_head, equations_behind_head : float
         Equations a parameter of fits to rows of lines behind a head, where many answers have few
         digits, and of searches from random starts: of 20 neurons and 30 inputs 30 are fitted with
@@ -74,49 +63,33 @@ class Fit(Method):
         How rounded answers behind a head are fitted in the end.
     n_foretold : int
         Of ``n_foretold`` places one is asked, that where the answer is foretold to round least.
-    from_lines : FromLines
-        How neurons are found where lines show them.
-    from_chords : FromChords
-        How they are found inside a box.
+    from_lines, from_chords : FromLines, FromChords
+        How neurons are found where lines show them, and inside a box.
     few_outputs : int
-        With more outputs searches begin at random: on lines they are untried,
-    many_kinks : int
-        Kinks of a line that shows no row, from which random starts do not find one either,
-    few_kinks : int
-        or ``few_kinks``, none of which is a single neuron's,
-    endless_kinks : int
-        nor does another start where there are ``endless_kinks``.
-    n_before_line : int
-        A line tells smooth functions apart once ``n_before_line`` searches have failed,
-    n_before_smooth : int
-        short segments once ``n_before_smooth`` have,
-    n_before_steps, before_steps : int, int
-        and jumps tell step functions from rounded answers once ``n_before_steps`` have, or have
-        asked so much that looking for jumps adds a fifth at most,
-    n_before_lines : int
-        and some tell more hidden layers once ``n_before_lines`` have,
-    before_lines : float
-        or a step of the next one takes ``before_lines`` multiplications;
+        With more outputs searches begin at random: on lines they are untried.
+    many_kinks, few_kinks, endless_kinks : int
+        Kinks of a line without rows, from which random starts find none either; ``few_kinks`` are
+        enough where none is a single neuron's.  Of ``endless_kinks`` another start finds none.
+    n_before_line, n_before_smooth, n_before_steps, n_before_lines : int
+        Searches that fail before a line, or short segments, tell smooth functions apart, jumps tell
+        step functions from rounded answers, and lines tell more hidden layers.
+    before_steps, before_lines : int, float
+        So do answers to which looking for jumps adds a fifth at most, and multiplications of the
+        next step.
     n_last_lines : int
-        ``n_last_lines`` lines do where no sample has been explained.
-    smoothness : Smoothness
-        What tells smooth functions on short segments.
-    steps : Steps
-        What tells step functions.
+        Lines that tell more layers where no sample has been explained.
+    smoothness, steps : Smoothness, Steps
+        What tells smooth functions on short segments, and step functions.
     max_repairs, max_large_repairs : int
-        How often a network from lines is fitted to more answers, or one that iterations fit,
-    more_answers : float
-        this share of those it was fitted to,
-    where_wrong : WhereWrong
-        and to those that show neurons it lacks.
-    rest_errors : float
-        The affine rest that noise leaves is this many errors of the answers,
-    rest_rtol : float
-        and this share of the neurons' affine maps at most;
-    sign_rounding : float
-        an unknown sign, 0 or 1, may be this far off,
-    rest_cost : float
-        and a refit without the rest decides, by a cost that grows by no more than this.
+        How often a network from lines is fitted to more answers, or one that iterations fit.
+    more_answers, where_wrong : float, WhereWrong
+        Those are this share of what it was fitted to, and what shows neurons that it lacks.
+    rest_errors, rest_rtol : float
+        The affine rest that noise leaves is this many errors of the answers, and this share of the
+        neurons' affine maps at most.
+    sign_rounding, rest_cost : float
+        An unknown sign, 0 or 1, may be this far off, and a refit without the rest decides, by a
+        cost that grows by no more than this.
     """
 
     name = "fit"
@@ -144,7 +117,7 @@ class Fit(Method):
     line_noise: float = 3.0
     line_margin: float = 1.1
     ending: Ending = field(default_factory=Ending)
-    exchange: NeuronExchange = field(default_factory=NeuronExchange)
+    far_out: FarOut = field(default_factory=FarOut)
     equations: float = 1.8
     slope_equations: float = 1.25
     coarse_equations: float = 3.4

@@ -12,7 +12,7 @@ begin (:mod:`revelu.recover.fit.from_lines`); else steps 2 and 3 begin at random
    matter (JWZ20's row span), which few gradients show; with one, and where answers are too
    coarse for gradients, those of a random slice.
 2. Ask Gaussian queries, more of them until a network with neurons to spare explains them; where
-   more neurons gain nothing, many more, and exchange neurons.
+   that takes long, look along lines farther out (:mod:`revelu.recover.fit.far_out`).
 3. Take out the neurons that are not needed, the affine rest being free.
 4. Flip neurons so that the affine rest vanishes.
 5. In all coordinates, to which slopes carry a network of a slice over, refit everything
@@ -31,6 +31,7 @@ from revelu.numerics.interruption import at_most, interruptible
 from revelu.probe.answered import Answered
 from revelu.probe.gradient_span import gradient_span
 from revelu.probe.kinks import find_kinks
+from revelu.probe.region import Everywhere
 from revelu.recover.fit.asking import FitQuestions
 from revelu.recover.fit.from_lines import (
     HyperplanesEndError,
@@ -82,17 +83,17 @@ class FitSearch(FitQuestions):
     best : Network, optional
         The best so far, in coordinates of ``subspace`` if there is one.
     samples : Samples, optional
-        What a network from lines, or of plenty of answers, was fitted to.
+        What a network from lines was fitted to.
     is_span : bool
         Whether the function looks at the coordinates that are searched alone.
-    is_of_plenty : bool
-        Whether neurons were exchanged where answers are plenty.
+    is_far_out : bool
+        Whether lines have been asked far out.
     """
 
     best: Network | None = field(default=None, init=False)
     samples: Samples | None = field(default=None, init=False)
     is_span: bool = field(default=False, init=False)
-    is_of_plenty: bool = field(default=False, init=False)
+    is_far_out: bool = field(default=False, init=False)
     n_kinks: int | None = field(default=None, init=False)
     n_single: int | None = field(default=None, init=False)
     n_followed: int = field(default=0, init=False)
@@ -119,7 +120,7 @@ class FitSearch(FitQuestions):
                 self._choose_coordinates()
                 samples = self._from_lines_if_answered()
                 fitted = self._finish(samples or self._search())
-                is_kept = samples is not None or self._is_served or self.is_of_plenty
+                is_kept = samples is not None or self._is_served or self.is_far_out
                 self.samples = fitted if is_kept and not self.obstacles else None
         except (LimitReachedError, SaturatedError) as error:
             why = Why.of(error)
@@ -171,44 +172,50 @@ class FitSearch(FitQuestions):
     def repair(self, seen: Disagreement) -> Candidate | None:
         """Fit a network from lines to more answers, those that disagree among them.
 
-        A search from random starts gives up: it has searched until its answers were explained.
+        What a search from random starts has found explains its answers: lines far out may show
+        more, as where repairs end in vain.
         """
-        if self.samples is None:
-            return None
-        how = self.method
-        is_large = not how.from_lines.fits.is_dense(self._best().n_parameters)
-        if self.n_repairs == (how.max_large_repairs if is_large else how.max_repairs):
-            return None
-        self.n_repairs += 1
-        n = int(np.ceil(how.more_answers * len(self.samples.X)))
-        X = np.vstack([self._foretold_worst(self.samples, n), seen.X])
         try:
             with interruptible(self.oracle.check_time):
-                self.samples = samples = self.samples.joined(self._ask_far_out(X))
-                before, self.best = self._best(), refine(self._best(), samples).network
-                wrong = how.where_wrong.far_out(seen.X)
-                if not is_explained_far_out(self._best(), samples, self.limit):
-                    self.best, wrong = before, seen.X
-                self._complete_where_wrong(samples, wrong)
-                is_right = is_explained_far_out(self._best(), self.samples, self.limit)
-                is_wider = self._best().architecture[1] > before.architecture[1]
-                if not (is_right or is_wider or seen.agrees(self._best())):
+                if not (self._is_mended(seen) or self._is_found_far_out()):
                     return None
-                if self._is_served:
-                    self.samples = self._finish_as_served(self.samples)
         except (LimitReachedError, SaturatedError) as error:
             self.obstacles.append(str(error))
             return self._candidate(Why.of(error))
         return self._candidate(Why.EXPLAINED)
 
-    def _complete_where_wrong(self, samples: Samples, wrong: FloatArray) -> None:
-        """Join neurons that are on at wrong inputs; else what a fit of all explains stands."""
-        how, network = self.method, self._best()
-        most = how.from_lines.fits.most_multiplications(network.n_parameters, samples)
-        with at_most(most):
+    def _is_mended(self, seen: Disagreement) -> bool:
+        how, before = self.method, self._best()
+        is_large = not how.from_lines.fits.is_dense(before.n_parameters)
+        most = how.max_large_repairs if is_large else how.max_repairs
+        if self.samples is None or self.n_repairs == most:
+            return False
+        self.n_repairs += 1
+        n = int(np.ceil(how.more_answers * len(self.samples.X)))
+        X = np.vstack([self._foretold_worst(self.samples, n), seen.X])
+        self.samples = samples = self.samples.joined(self._ask_far_out(X))
+        self.best, wrong = refine(before, samples).network, how.where_wrong.far_out(seen.X)
+        if not is_explained_far_out(self._best(), samples, self.limit):
+            self.best, wrong = before, seen.X
+        with at_most(how.from_lines.fits.most_multiplications(before.n_parameters, samples)):
+            # Else what a fit of all explains stands.
             self.best, self.samples = how.where_wrong.completed(
-                network, samples, wrong, self._ask_far_out, self.limit, self.rng
+                self._best(), samples, wrong, self._ask_far_out, self.limit, self.rng
             )
+        is_right = is_explained_far_out(self._best(), self.samples, self.limit)
+        is_wider = self._best().architecture[1] > before.architecture[1]
+        if not (is_right or is_wider or seen.agrees(self._best())):
+            return False
+        if self._is_served:
+            self.samples = self._finish_as_served(self.samples)
+        return True
+
+    def _is_found_far_out(self) -> bool:
+        if (samples := self._from_far_out()) is None:
+            return False
+        self.samples, self.n_repairs = self._finish(samples), 0
+        self.obstacles.clear()
+        return True
 
     def _foretold_worst(self, samples: Samples, n: int) -> FloatArray:
         """Inputs of which the samples say least, shape (n, d); any, where that is not foretold."""
@@ -279,6 +286,8 @@ class FitSearch(FitQuestions):
                 ) from None
             return None
         except WorkEndsError as error:
+            if (samples := self._from_far_out()) is not None:
+                return samples
             self._refuse_smooth()
             if error.network.architecture[1] <= self._first_width():
                 return None
@@ -287,7 +296,7 @@ class FitSearch(FitQuestions):
             found = error.network, error.samples
         if found is None:
             self._refuse_smooth()
-            return None
+            return self._from_far_out()
         self.best, samples = found
         return samples
 
@@ -328,6 +337,8 @@ class FitSearch(FitQuestions):
                 self._refuse_steps()
             if (ended := self._ended(samples, left)) is not None:
                 return ended
+            if not sizes.is_short(n) and (explained := self._from_far_out()) is not None:
+                return explained
             # What interpolates is near, too, but no place to start from.
             wanted = self.method.no_interpolation * degrees_of_freedom(self._best())
             determined = samples.n_equations >= wanted
@@ -360,8 +371,7 @@ class FitSearch(FitQuestions):
         )
         if not said:
             return None
-        is_promising = min(share for _, share in left) < self.method.exchange.promising
-        if is_promising and (explained := self._of_plenty(samples)) is not None:
+        if (explained := self._from_far_out()) is not None:
             return explained
         self.obstacles.append(said)
         self._follow_hyperplanes(self.method.n_last_lines)
@@ -372,26 +382,19 @@ class FitSearch(FitQuestions):
         """Whether the noise is estimated, of answers that show what they can on lines."""
         return self.noise.law == "float32"
 
-    def _of_plenty(self, samples: Samples) -> Samples | None:
-        """Search once more where answers are plenty; None where that finds nothing, too.
-
-        It is untried where errors differ from answer to answer, and in a slice of the inputs; what
-        cuts its answers is no network before that is undone.
-        """
-        is_cut = np.isfinite(self.oracle.extremes.caps()).any()
-        if is_cut or samples.differ or self.subspace is not None or self._is_estimate:
+    def _from_far_out(self) -> Samples | None:
+        """Search by lines far out, once; what cuts its answers is undone before."""
+        how, noise, lines = self.method.far_out, self.noise, self.method.from_lines
+        is_cut = bool(np.isfinite(self.oracle.extremes.caps()).any())
+        is_whole = self.subspace is None and isinstance(lines.region, Everywhere)
+        if self.is_far_out or is_cut or noise.grid is None or not is_whole:
             return None
-        sizes, ending = self._sizes(), self.method.ending
-        most = ending.most_neurons(sizes.d, self.n_kinks)
-        width = min(most, 2 * sizes.width(len(samples.X)))
-        self.tell(f"splitting neurons, {width} and more, where answers are plenty")
-        how, even = self.method.exchange, samples.evenly()
-        found = how.find((width, most), sizes, even, self._ask, self.limit, self.rng)
-        if found is None:
-            return None
-        self.best, samples = found
-        self.is_of_plenty = True
-        return samples
+        self.is_far_out = True
+        self.tell("measuring rows on lines far out")
+        found = how.find(self.oracle, noise, lines, self._ask_at, self.limit, self.rng)
+        if found is not None:
+            self.best = found[0]
+        return None if found is None else found[1]
 
     def _follow_hyperplanes(self, n_lines: int = 1) -> None:
         """Tell more hidden layers by lines, where answers have digits for that.
