@@ -122,7 +122,13 @@ class StructureInBox(Search):
     def _fitted(self, filters: OpenFilters, draws: Draws) -> tuple[LayeredNetwork, float]:
         """All weights, and what they leave of random images."""
         n = int((1.0 + self.spare) * filters.n_features) + self.least_spare
-        X = draws.rounded(draws.drawn(max(0, n - len(self.X)), self.oracle.dim_in))
+        X = draws.drawn(max(0, n - len(self.X)), self.oracle.dim_in)
+        if filters.are_both:
+            # As many as numbers of a filter.
+            n_each = (filters.kernels[0].size + 1) * len(filters.conv.biases)
+            drawn = draws.drawn(n_each, self.oracle.dim_in)
+            X = np.concatenate([X, filters.where_off(drawn, draws.ends)])
+        X = draws.rounded(X)
         self.Y = np.concatenate([self.Y, self.oracle(X)]) if len(X) else self.Y
         self.X = np.concatenate([self.X, X])
         X, Y = self.X, self.Y
