@@ -12,7 +12,6 @@ import numpy as np
 
 from revelu.network.layers import Convolution, Pooling
 from revelu.numerics.confidence import SIGMAS
-from revelu.numerics.least_maximum import least_maximum
 from revelu.types import BoolArray, FloatArray
 
 __all__ = ["OpenFilters"]
@@ -83,45 +82,6 @@ class OpenFilters:
         shown = X.reshape(len(X), *self.shape)[:, :, :extent].reshape(len(X), -1)
         H = np.maximum(top.conv(shown), 0.0)
         return H if top.pool is None else top.pool(H)
-
-    def where_off(self, X: FloatArray, box: tuple[float, float]) -> FloatArray:
-        """Darken one window of each image, so that a filter whose largest is taken is off there.
-
-        Where the largest of a window is taken, ties show a filter's weights but not its bias; and
-        where hardly any image of a box has a window that is off, images at random do not either.
-
-        Parameters
-        ----------
-        X : ndarray, shape (n, d)
-            Images, as many for one filter as for another.
-
-        Returns
-        -------
-        ndarray, shape (m, d)
-            Those of filters that may be off: some between the lowest window and where the filter,
-            as it is known, is 0 at the latest.
-        """
-        conv, pool = self.conv, self.pool
-        found = []
-        for f, images in enumerate(np.array_split(X, len(conv.biases))):
-            w, b = conv.kernels[f].ravel(), conv.biases[f]
-            for n, x in enumerate(images):
-                reads = conv.reads[pool.reads[n % len(pool.reads)]]  # (places, entries)
-                pixels, entries = np.unique(reads, return_inverse=True)
-                if not n:
-                    W = np.zeros((len(reads), len(pixels)))
-                    W[np.arange(len(W))[:, None], entries.reshape(reads.shape)] = w
-                    lowest = least_maximum(W, box)
-                    low = float((W @ lowest).max()) + b
-                if low >= 0.0:
-                    break
-                # The largest of a window is convex along a line of images.
-                share = -low / (max(float((W @ x[pixels]).max()) + b, 0.0) - low)
-                share *= n / len(images)
-                moved = x.copy()
-                moved[pixels] = lowest + share * (x[pixels] - lowest)
-                found.append(moved)
-        return np.array(found).reshape(-1, X.shape[1])
 
     def explaining(
         self, X: FloatArray, Y: FloatArray, most_rows: int, error: float

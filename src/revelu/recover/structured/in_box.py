@@ -17,6 +17,7 @@ from revelu.numerics.interruption import interruptible
 from revelu.probe.corner_kinks import CornerLines
 from revelu.probe.corner_rows import CornerRows
 from revelu.probe.draws import Draws
+from revelu.probe.window_images import WindowImages
 from revelu.recover.method import Candidate, Disagreement, Search, Why
 from revelu.recover.structured.joint_fit import JointFit
 from revelu.recover.structured.pixel_rows import PixelRows
@@ -123,12 +124,8 @@ class StructureInBox(Search):
         """All weights, and what they leave of random images."""
         n = int((1.0 + self.spare) * filters.n_features) + self.least_spare
         X = draws.drawn(max(0, n - len(self.X)), self.oracle.dim_in)
-        if filters.are_both:
-            # As many as numbers of a filter.
-            n_each = (filters.kernels[0].size + 1) * len(filters.conv.biases)
-            drawn = draws.drawn(n_each, self.oracle.dim_in)
-            X = np.concatenate([X, filters.where_off(drawn, draws.ends)])
-        X = draws.rounded(X)
+        beside = WindowImages(filters, draws).beside(np.concatenate([self.X, X]))
+        X = draws.rounded(np.concatenate([X, beside]))
         self.Y = np.concatenate([self.Y, self.oracle(X)]) if len(X) else self.Y
         self.X = np.concatenate([self.X, X])
         X, Y = self.X, self.Y

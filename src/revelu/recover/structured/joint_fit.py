@@ -70,7 +70,7 @@ class JointFit:
     _Q: FloatArray = field(init=False)
     _left: FloatArray = field(init=False)
 
-    def run(self, rtol: float, n_steps: int = 6) -> float:
+    def run(self, rtol: float, n_steps: int = 12) -> float:
         """Fit, and return the root mean square of what is left in spare answers.
 
         Parameters
@@ -86,10 +86,11 @@ class JointFit:
             if not self._step():
                 break
             left = self._solve()
-            if left > 0.5 * before[3]:
-                # Roots of means of these squares differ by this much by chance.
-                if left > before[3] * (1.0 + SIGMAS / np.sqrt(self._left.size)):
-                    self.conv, self.slopes, self.A, left = before
+            # Roots of means of these squares differ by this much by chance.
+            chance = 1.0 / np.sqrt(self._left.size)
+            if left > before[3] * (1.0 + SIGMAS * chance):
+                self.conv, self.slopes, self.A, left = before
+            if left > before[3] * (1.0 - chance):
                 break
         return left
 
@@ -190,15 +191,19 @@ class JointFit:
     def _step(self) -> bool:
         """Move the filters to where the spare answers say."""
         J = self._derivatives()
-        n_filters, entries = len(self.conv.biases), J.shape[2] // len(self.conv.biases)
+        theta = np.column_stack([self.conv.kernels.reshape(J.shape[2], -1), self.conv.biases])
+        # A filter that grows changes nothing: the layer above makes up for it.
+        theta /= np.linalg.norm(theta, axis=1)[:, None]
+        M = J.reshape(-1, *J.shape[2:])
+        M[..., : theta.shape[1]] -= np.einsum("nfe,fe,fg->nfg", M[..., : theta.shape[1]], theta, theta)
         # Outputs are one below another.
-        M = J.reshape(-1, J.shape[2])
         try:
-            e = np.linalg.lstsq(M, self._left.T.ravel(), rcond=1e-9)[0].reshape(n_filters, entries)
+            e = np.linalg.lstsq(M.reshape(len(M), -1), self._left.T.ravel(), rcond=1e-9)[0]
         except np.linalg.LinAlgError:  # LAPACK's divide and conquer may not converge
             return False
         if not np.isfinite(e).all():
             return False
+        e = e.reshape(M.shape[1:])
         if self.slopes is not None:
             self.slopes, e = self.slopes + e[:, -1], e[:, :-1]
         shape = self.conv.kernels.shape
@@ -207,7 +212,7 @@ class JointFit:
         return True
 
     def _derivatives(self, most_numbers: int = 2**22) -> FloatArray:
-        """``Q' dY/dtheta``, (k, spare, filters * (entries + 1)), each filter's bias last.
+        """``Q' dY/dtheta``, (k, spare, filters, entries + 1), each filter's bias last.
 
         Of leaky units its slope comes after that.
         """
@@ -233,7 +238,7 @@ class JointFit:
                     parts.append((np.minimum(z, 0.0)[:, :, None] * read).sum(axis=1)[:, :, None])
                 moved = np.concatenate(parts, axis=2)
                 found[:, :, f] += np.einsum("ns,nke->kse", QW[rows], moved, optimize=True)
-        return found.reshape(k, spare, -1)
+        return found
 
     def layers(self) -> list[Layer]:
         """Return the layers; filters that see all of their image are a dense layer's rows."""
