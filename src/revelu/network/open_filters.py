@@ -61,6 +61,12 @@ class OpenFilters:
         )
 
     @property
+    def are_known(self) -> BoolArray:
+        """Which of all filters are single entries that are always on."""
+        n = len(self.conv.biases)
+        return np.asarray((np.arange(n) >= len(self.kernels)) & (not self.are_both))
+
+    @property
     def pool(self) -> Pooling | None:
         """What pools them."""
         if self.window is None:

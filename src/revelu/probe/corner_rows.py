@@ -115,15 +115,6 @@ class CornerRows:
         self._collect()
         return any(not any(one is other for other in before) for one in self.found)
 
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What is not known of the filters."""
-        n = sum(one.is_least for one in self.found)
-        if not n:
-            return ()
-        said = f"{n} filters may be on where they are said to be off: their biases are the least"
-        return (f"{said} that ties allow",)
-
     def open_filters(self, before: OpenFilters | None) -> OpenFilters:
         """Return the filters found, laid out as fewer were before."""
         kernels = np.array([one.kernel for one in self.found])

@@ -254,7 +254,7 @@ class StructureSearch(Search):
     def _explained(self, network: LayeredNetwork, left: float) -> LayeredNetwork | None:
         """The network, if it leaves no more of the answers than their errors."""
         floor = self.method.floor if self.below is None else self.method.floor_above
-        if left <= floor * self._relative_error():
+        if left <= floor * self.noise.overall:
             return network
         self.why_not.append(f"filters leave {left:.1g} of the answers unexplained")
         return None
@@ -279,11 +279,6 @@ class StructureSearch(Search):
         found = [self.image.pixel(0, min(s, height - 1), min(s, width - 1)) for s in steps]
         found.append(self.image.pixel(channels - 1, height // 2, width // 2))
         return list(dict.fromkeys(found))
-
-    def _relative_error(self) -> float:
-        return float(np.linalg.norm(self.noise.nu * self.noise.scale)) / float(
-            np.linalg.norm(self.noise.scale)
-        )
 
     def _filters_at(self, pixel: int) -> tuple[Convolution, Pooling | None] | None:
         """Filters that a pixel shows, and the layers around them; at a corner of a few lines."""
@@ -449,7 +444,7 @@ class StructureSearch(Search):
         weights, below = 1.0 / self.noise.growth(self.asked), self.below
         X = self.asked if below is None else below.features(self.asked).reshape(len(weights), -1)
         fit = JointFit(conv, slopes, pool, X, self.answers, weights, self.rng)
-        own = self._relative_error() * self.method.settled
+        own = self.noise.overall * self.method.settled
         # The errors of rounded answers hide the last ones of filters, and a step costs no query.
         enough = own if self.noise.is_exact else 0.0
         left = fit.run(enough)

@@ -36,6 +36,8 @@ class JointFit:
     Y : ndarray, shape (n, k)
     weights : ndarray, shape (n,)
         One over the standard error of an answer, but for a factor.
+    is_held : ndarray of bool, shape (filters,), optional
+        Filters that stay as they are.
     A : ndarray, shape (features + 1, k)
         The dense layer, its biases last.
     most_spare : int
@@ -58,6 +60,7 @@ class JointFit:
     Y: FloatArray
     weights: FloatArray
     rng: np.random.Generator
+    is_held: BoolArray | None = None
     most_spare: int = 400
     ridge: float = 1e-15
     steeper: float = 30.0
@@ -109,7 +112,8 @@ class JointFit:
         pool = self.pool
         pool = None if pool is None else replace(pool, shape=conv.shape_out)
         slopes = None if slopes is None else slopes[is_kept]
-        return replace(self, conv=conv, slopes=slopes, pool=pool)
+        is_held = None if self.is_held is None else self.is_held[is_kept]
+        return replace(self, conv=conv, slopes=slopes, pool=pool, is_held=is_held)
 
     @property
     def dense(self) -> Dense:
@@ -196,6 +200,8 @@ class JointFit:
         theta /= np.linalg.norm(theta, axis=1)[:, None]
         M = J.reshape(-1, *J.shape[2:])
         M[..., : theta.shape[1]] -= np.einsum("nfe,fe,fg->nfg", M[..., : theta.shape[1]], theta, theta)
+        if self.is_held is not None:
+            M[:, self.is_held] = 0.0
         # Outputs are one below another.
         try:
             e = np.linalg.lstsq(M.reshape(len(M), -1), self._left.T.ravel(), rcond=1e-9)[0]
