@@ -30,4 +30,5 @@ def least_maximum(W: FloatArray, box: tuple[float, float]) -> FloatArray:
     cost = np.append(np.zeros(n), 1.0)
     bounds = [*[box] * n, (None, None)]
     A = np.column_stack([W, -np.ones(m)])
-    return np.clip(linprog(cost, A_ub=A, b_ub=np.zeros(m), bounds=bounds).x[:n], *box)
+    solved = linprog(cost, A_ub=A, b_ub=np.zeros(m), bounds=bounds)
+    return np.asarray(np.clip(solved.x[:n], *box))

@@ -57,7 +57,7 @@ class WindowImages:
         return found
 
     def _on(self, X: FloatArray) -> list[FloatArray]:
-        """Images with a window on: one tells what it adds, others its share of a filter's numbers."""
+        """Images with a window on: one tells what it adds, others a share of a filter's numbers."""
         conv, pool = self.filters.conv, self.filters.pool
         H = np.maximum(conv(X), 0.0)
         n_on = np.count_nonzero(H if pool is None else pool(H), axis=0)

@@ -199,7 +199,9 @@ class JointFit:
         # A filter that grows changes nothing: the layer above makes up for it.
         theta /= np.linalg.norm(theta, axis=1)[:, None]
         M = J.reshape(-1, *J.shape[2:])
-        M[..., : theta.shape[1]] -= np.einsum("nfe,fe,fg->nfg", M[..., : theta.shape[1]], theta, theta)
+        M[..., : theta.shape[1]] -= np.einsum(
+            "nfe,fe,fg->nfg", M[..., : theta.shape[1]], theta, theta
+        )
         if self.is_held is not None:
             M[:, self.is_held] = 0.0
         # Outputs are one below another.
