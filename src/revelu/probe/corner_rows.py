@@ -1,6 +1,7 @@
 """Filters that crowd: lines along pixels at the corners of images, asked evenly.
 
-At each corner of what is seen another entry of a filter bends the function.  Where the largest of a
+At each corner of what is seen another entry of a filter bends the function; where all filters are 0
+there, the next one does.  Where the largest of a
 window is taken, faces are a filter's row, or those of two places that tie, ``w - S w``.
 """
 
@@ -15,6 +16,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from revelu.network.images import Image
 from revelu.network.open_filters import OpenFilters
 from revelu.numerics.confidence import SIGMAS
+from revelu.numerics.lone_kinks import bends
 from revelu.numerics.shifted_sums import cropped, untied
 from revelu.probe.corner_kinks import CornerKinks, CornerLines, SeenFace
 from revelu.probe.draws import Draws
@@ -39,6 +41,8 @@ class CornerRows:
         Whether the largest of windows is taken.
     extent : (int, int) or None
         Rows and columns of a filter.
+    entry : (int, int, int)
+        Channel, row and column, from the corner, of the pixel that lines go along.
     """
 
     how: CornerLines
@@ -48,29 +52,56 @@ class CornerRows:
     found: "list[SeenFilter]" = field(default_factory=list, init=False)
     ties: bool = field(default=False, init=False)
     extent: tuple[int, int] | None = field(default=None, init=False)
+    entry: tuple[int, int, int] = field(init=False)
 
     def window(self) -> tuple[int, int] | None:
-        """Rows and columns that act together with the first pixel; None where most of them do."""
-        found = []
-        for axis, size in enumerate(self.image.shape[1:]):
-            nearest, farthest = 0, size - 1
-            while nearest < farthest:
-                middle = (nearest + farthest) // 2
-                if self._acts(self.image.beyond(axis, 0, 1, middle)):
-                    nearest = middle + 1
-                else:
-                    farthest = middle
-                if size > 1 and nearest >= self.how.local * size:
-                    return None
-            found.append(nearest + 1)
-        return found[0], found[1]
+        """Rows and columns that act together with the first pixel; None where most of them do.
 
-    def _acts(self, pixels: IntArray) -> bool:
-        """Whether some pixels change what the first one does."""
+        Where all filters are 0 there, with the next pixel: as long as none before it is seen, no
+        more than the first place of a filter sees it.
+        """
+        for entry in self._entries:
+            if not self._bends(self.image.pixel(*entry)):
+                continue
+            found = []
+            for axis, size in enumerate(self.image.shape[1:]):
+                nearest, farthest = entry[1 + axis], size - 1
+                while nearest < farthest:
+                    middle = (nearest + farthest) // 2
+                    beyond = self.image.beyond(axis, 0, 1, middle)
+                    if self._acts(self.image.pixel(*entry), beyond):
+                        nearest = middle + 1
+                    else:
+                        farthest = middle
+                    if size > 1 and nearest >= self.how.local * size:
+                        return None
+                found.append(nearest + 1)
+            self.entry = entry
+            return found[0], found[1]
+        return 1, 1
+
+    @property
+    def _entries(self) -> list[tuple[int, int, int]]:
+        """Channels, rows and columns at a corner, the nearest first."""
+        channels, rows, columns = (range(min(size, 3)) for size in self.image.shape)
+        return sorted(product(channels, rows, columns), key=lambda entry: (sum(entry[1:]), entry))
+
+    def _bends(self, pixel: int) -> bool:
+        """Whether the function bends along a pixel."""
+        n, d = self.how.asked[0], self.image.size
+        X = np.repeat(self.draws.drawn(n, d)[None], 3, axis=0)
+        X[:, :, pixel] = np.linspace(*self.draws.ends, 3)[:, None]
+        flat = self.draws.rounded(X.reshape(-1, d))
+        Y = self.draws.oracle(flat)
+        error = self.draws.noise.sigma_at(flat, Y).reshape(3, n, -1).sum(axis=0)
+        return bool(bends(np.diff(Y.reshape(3, n, -1), n=2, axis=0)[0], error).any())
+
+    def _acts(self, pixel: int, others: IntArray) -> bool:
+        """Whether some pixels change what another one does."""
         n, d = self.how.asked[0], self.image.size
         X = np.repeat(self.draws.drawn(n, d)[None], 4, axis=0)
-        X[1::2, :, 0], X[::2, :, 0] = self.draws.ends[0], self.draws.ends[1]
-        X[2:][:, :, pixels] = self.draws.drawn(n, len(pixels))
+        X[1::2, :, pixel], X[::2, :, pixel] = self.draws.ends
+        X[2:][:, :, others] = self.draws.drawn(n, len(others))
         flat = self.draws.rounded(X.reshape(-1, d))
         Y = self.draws.oracle(flat)
         error = np.sqrt((self.draws.noise.sigma_at(flat, Y) ** 2).reshape(4, n, -1).sum(axis=0))
@@ -86,26 +117,31 @@ class CornerRows:
         window : (int, int)
             Rows and columns that act together.
         """
-        shape = (self.image.shape[0], *window)
         ends = [range(2 if size > 1 else 1) for size in window]
         last = [self._last(axis) for axis in (0, 1)]
-        for down, across in product(*ends):
+        for turns in product(*ends):
             box = [
                 (end + 1 - size, end + 1) if is_last else (0, size)
-                for is_last, size, end in zip((down, across), window, last, strict=True)
+                for is_last, size, end in zip(turns, window, last, strict=True)
             ]
-            turned = (
-                slice(None),
-                slice(None, None, 1 - 2 * down),
-                slice(None, None, 1 - 2 * across),
-            )
-            pixels = self.image.pixels(box[0], box[1]).reshape(shape)[turned]
-            corner = CornerKinks(self.how, self.draws, self.image.size, pixels)
-            corner.look(self.how.most_rounds[bool(self.corners)])
-            self.corners.append((turned, corner))
+            for entry in self._entries if any(turns) else [self.entry]:
+                corner = self._corner(box, turns, entry)
+                if not any(turns) or self._bends(int(corner.pixels.flat[corner.along])):
+                    corner.look(self.how.most_rounds[bool(self.corners)])
+                    self.corners.append((_turned(*turns), corner))
+                    break
             if corner.jumps:
                 return
         self._collect()
+
+    def _corner(
+        self, box: list[tuple[int, int]], turns: tuple[int, ...], entry: tuple[int, int, int]
+    ) -> CornerKinks:
+        """Lines along an entry of some rows and columns, turned so that a corner is the first."""
+        shape = (self.image.shape[0], *(end - start for start, end in box))
+        pixels = self.image.pixels(box[0], box[1]).reshape(shape)[_turned(*turns)]
+        along = int(np.ravel_multi_index(entry, shape))
+        return CornerKinks(self.how, self.draws, self.image.size, pixels, along)
 
     def look_beside(self, known: Callable[[FloatArray], FloatArray]) -> bool:
         """Find filters beside those of a network, and return whether there are any."""
@@ -250,7 +286,7 @@ class _Unit:
         """Return those of a size."""
         beyond = np.ones(self.shape, dtype=bool)
         beyond[:, : extent[0], : extent[1]] = False
-        pixels = np.flatnonzero(beyond.ravel()[1:])
+        pixels = np.flatnonzero(np.delete(beyond.ravel(), self.corner.along))
         plain = [
             one
             for one in self.seen
@@ -303,7 +339,7 @@ class _Unit:
         """Pixels at kinks alike, and a one."""
         every = max(self.seen, key=lambda one: len(one.places))
         t = self.corner.t
-        return np.column_stack([t[0] + every.places * (t[1] - t[0]), every.P])
+        return np.insert(every.P, self.corner.along, t[0] + every.places * (t[1] - t[0]), axis=1)
 
     @property
     def _is_plain(self) -> bool:
@@ -318,7 +354,10 @@ class _Unit:
         return w.reshape(self.shape), float(errors.max())
 
     def _box(self, one: SeenFace) -> FloatArray:
-        return cropped(self._row(one)[0], 0.0)[0]
+        """Weights of a face, without rows and columns of zeros behind."""
+        w = self._row(one)[0]
+        box, (row, column) = cropped(w, 0.0)
+        return w[:, : row + box.shape[1], : column + box.shape[2]]
 
     @staticmethod
     def _fits(kernel: FloatArray, extent: tuple[int, int]) -> bool:
@@ -335,6 +374,11 @@ class _Unit:
         w, error = self._row(one)
         found = untied(cropped(w, 0.0)[0], SIGMAS * error)
         return None if found is None else found[0]
+
+
+def _turned(down: int, across: int) -> tuple[slice, ...]:
+    """What turns rows and columns."""
+    return slice(None), slice(None, None, 1 - 2 * down), slice(None, None, 1 - 2 * across)
 
 
 def _alike(corner: CornerKinks) -> list[list[SeenFace]]:

@@ -120,7 +120,8 @@ class StructureInBox(Search):
         n = int(filters.conv.places[1] * len(filters.conv.biases))
         n += max(self.least_spare, n // 4)
         first = Image(filters.shape).pixels((0, 1), (0, filters.shape[2]))
-        X = np.full((n, self.oracle.dim_in), draws.dark)
+        # In the dark a filter may not bend at all.
+        X = np.repeat(draws.drawn(1, self.oracle.dim_in), n, axis=0)
         X[:, first] = draws.drawn(n, len(first))
         X = draws.rounded(X)
         error = float(np.linalg.norm(self.noise.errors))
