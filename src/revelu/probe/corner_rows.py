@@ -144,20 +144,30 @@ class CornerRows:
         return CornerKinks(self.how, self.draws, self.image.size, pixels, along)
 
     def look_beside(self, known: Callable[[FloatArray], FloatArray]) -> bool:
-        """Find filters beside those of a network, and return whether there are any."""
+        """Find filters beside those of a network, and return whether there are any.
+
+        Lines go along the next entry at the first corner, too: filters may be 0 at all corners.
+        """
         before = self.found
+        shape = self.corners[0][1].pixels.shape
+        along = {corner.along for turned, corner in self.corners if turned == _turned(0, 0)}
+        for entry in self._entries:
+            if all(at < size for at, size in zip(entry, shape, strict=True)):
+                corner = self._corner([(0, size) for size in shape[1:]], (0, 0), entry)
+                if corner.along not in along:
+                    self.corners.append((_turned(0, 0), corner))
+                    break
         for _, corner in self.corners:
             corner.look_beside(known)
         self._collect()
         return any(not any(one is other for other in before) for one in self.found)
 
-    def open_filters(self, before: OpenFilters | None) -> OpenFilters:
-        """Return the filters found, laid out as fewer were before."""
+    @property
+    def open_filters(self) -> OpenFilters:
+        """The filters found."""
         kernels = np.array([one.kernel for one in self.found])
         biases = np.array([one.b for one in self.found])
         is_open = np.array([not one.is_oriented for one in self.found])
-        if before is not None:
-            return replace(before, kernels=kernels, biases=biases, is_open=is_open)
         return OpenFilters(kernels, biases, is_open, self.image.shape, self.draws.on)
 
     def _collect(self) -> None:

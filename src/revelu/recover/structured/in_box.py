@@ -96,11 +96,9 @@ class StructureInBox(Search):
         corners.look(window)
         if not corners.found:
             return "no corner shows filters"
-        laid: OpenFilters | None = None
         left = np.inf
         for n_looks in range(self.most_looks):
-            filters = corners.open_filters(laid)
-            laid = filters if laid is not None else self._laid_out(filters, draws)
+            laid = self._laid_out(corners.open_filters, draws)
             if laid is None or laid.n_features > self.most_features:
                 return "windows of filters are not understood"
             self.tell("fitting filters and the dense layer")
