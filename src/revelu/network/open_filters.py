@@ -27,6 +27,8 @@ class OpenFilters:
     biases : ndarray, shape (filters,)
     is_open : ndarray of bool, shape (filters,)
         Whose signs are not known.
+    is_least : ndarray of bool, shape (filters,)
+        Whose biases are the least that they may be.
     shape : (int, int, int)
     on : float
         A bias with which a pixel is always on.
@@ -35,6 +37,7 @@ class OpenFilters:
     kernels: FloatArray
     biases: FloatArray
     is_open: BoolArray
+    is_least: BoolArray
     shape: tuple[int, int, int]
     on: float
     strides: tuple[int, int] = (1, 1)
@@ -44,6 +47,11 @@ class OpenFilters:
     def are_both(self) -> bool:
         """Whether filters of both signs are fitted, and no affine functions of a window."""
         return self.window is not None and self.window[0] == "max"
+
+    @property
+    def biases_on(self) -> FloatArray:
+        """Biases with which filters are always on, (filters,)."""
+        return np.asarray(self.on * np.abs(self.kernels).sum(axis=(1, 2, 3)))
 
     @property
     def conv(self) -> Convolution:
@@ -62,9 +70,17 @@ class OpenFilters:
 
     @property
     def are_known(self) -> BoolArray:
-        """Which of all filters are single entries that are always on."""
-        n = len(self.conv.biases)
-        return np.asarray((np.arange(n) >= len(self.kernels)) & (not self.are_both))
+        """Which numbers are those of single entries that are always on, (filters, entries + 1)."""
+        found = np.zeros((len(self.conv.biases), self.kernels[0].size + 1), dtype=bool)
+        found[len(self.kernels) :] = not self.are_both
+        return found
+
+    @property
+    def are_measured(self) -> BoolArray:
+        """Which numbers were measured: all but biases that are the least ones."""
+        found = np.ones_like(self.are_known)
+        found[: len(self.kernels), -1] = ~self.is_least
+        return found
 
     @property
     def pool(self) -> Pooling | None:

@@ -168,7 +168,8 @@ class CornerRows:
         kernels = np.array([one.kernel for one in self.found])
         biases = np.array([one.b for one in self.found])
         is_open = np.array([not one.is_oriented for one in self.found])
-        return OpenFilters(kernels, biases, is_open, self.image.shape, self.draws.on)
+        is_least = np.array([one.is_least for one in self.found])
+        return OpenFilters(kernels, biases, is_open, is_least, self.image.shape, self.draws.on)
 
     def _collect(self) -> None:
         """Filters of all corners, each of them once, beside those that are known."""

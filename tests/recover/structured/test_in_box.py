@@ -94,6 +94,7 @@ def test_layouts_are_told_by_what_they_explain(kind):
         conv.kernels * signs[:, None, None, None],
         conv.biases * signs,
         np.ones(4, dtype=bool),
+        np.zeros(4, dtype=bool),
         (1, 9, 9),
         1.0,
     )
@@ -241,6 +242,7 @@ def test_a_window_is_shown_where_it_is_off_and_where_it_is_on():
     filters = OpenFilters(
         np.array([[[[1.0, -1.0]]], [[[1.0, 1.0]]]]),
         np.array([-0.5, -1.9]),
+        np.zeros(2, dtype=bool),
         np.zeros(2, dtype=bool),
         (1, 1, 5),
         1.0,

@@ -98,7 +98,7 @@ class StructureInBox(Search):
             return "no corner shows filters"
         left = np.inf
         for n_looks in range(self.most_looks):
-            laid = self._laid_out(corners.open_filters, draws)
+            laid = self._laid_out(corners, draws)
             if laid is None or laid.n_features > self.most_features:
                 return "windows of filters are not understood"
             self.tell("fitting filters and the dense layer")
@@ -113,8 +113,9 @@ class StructureInBox(Search):
             return f"filters leave {left:.1g} of the answers unexplained"
         return network, left
 
-    def _laid_out(self, filters: OpenFilters, draws: Draws) -> OpenFilters | None:
+    def _laid_out(self, corners: CornerRows, draws: Draws) -> OpenFilters | None:
         """Stride and windows by images of which the first row varies."""
+        filters = corners.open_filters
         n = int(filters.conv.places[1] * len(filters.conv.biases))
         n += max(self.least_spare, n // 4)
         first = Image(filters.shape).pixels((0, 1), (0, filters.shape[2]))
@@ -123,7 +124,12 @@ class StructureInBox(Search):
         X[:, first] = draws.drawn(n, len(first))
         X = draws.rounded(X)
         error = float(np.linalg.norm(self.noise.errors))
-        return filters.explaining(X, self.oracle(X), self.most_rows, error)
+        # Of whose windows ties alone were seen, those are on as a rule.
+        tied = replace(
+            filters, biases=np.where(filters.is_least, filters.biases_on, filters.biases)
+        )
+        laid = tied.explaining(X, self.oracle(X), self.most_rows, error)
+        return None if laid is None else replace(laid, biases=filters.biases)
 
     def _fitted(self, filters: OpenFilters, draws: Draws) -> tuple[LayeredNetwork, float]:
         """All weights, and what they leave of random images."""
@@ -133,8 +139,10 @@ class StructureInBox(Search):
         asked = self._asked(draws.rounded(np.concatenate([X, beside])))
         fit = JointFit(filters.conv, None, filters.pool, *asked, self.rng, filters.are_known)
         # Filters stay where they were measured as long as some may be missing.
-        fit.run(np.inf)
-        self.held = LayeredNetwork(fit.layers())
+        measured = replace(fit, is_held=filters.are_measured)
+        measured.run(0.0)
+        self.held = LayeredNetwork(measured.layers())
+        fit.conv = measured.conv
         left = fit.run(0.0)
         shares = fit.shares()
         is_kept, turned = filters.signs(fit.conv.kernels, fit.A[:-1], shares)

@@ -36,8 +36,8 @@ class JointFit:
     Y : ndarray, shape (n, k)
     weights : ndarray, shape (n,)
         One over the standard error of an answer, but for a factor.
-    is_held : ndarray of bool, shape (filters,), optional
-        Filters that stay as they are.
+    is_held : ndarray of bool, shape (filters, entries + 1), optional
+        Numbers of filters, their biases last, that stay as they are.
     A : ndarray, shape (features + 1, k)
         The dense layer, its biases last.
     most_spare : int
@@ -86,11 +86,16 @@ class JointFit:
             if left <= rtol:
                 break
             before = self.conv, self.slopes, self.A, left
-            if not self._step():
+            step = self._step()
+            if step is None:
                 break
-            left = self._solve()
             # Roots of means of these squares differ by this much by chance.
             chance = 1.0 / np.sqrt(self._left.size)
+            for share in (1.0, 0.5, 0.5**2):
+                self.conv, self.slopes = self._moved(before[0], before[1], share * step)
+                left = self._solve()
+                if left <= before[3] * (1.0 + chance):
+                    break
             if left > before[3] * (1.0 + SIGMAS * chance):
                 self.conv, self.slopes, self.A, left = before
             if left > before[3] * (1.0 - chance):
@@ -192,32 +197,34 @@ class JointFit:
         x, change = self._solved(P, B)
         return x if change < self.converged else None
 
-    def _step(self) -> bool:
-        """Move the filters to where the spare answers say."""
+    def _step(self) -> FloatArray | None:
+        """How far filters are from where the spare answers say, (filters, entries + 1)."""
         J = self._derivatives()
         theta = np.column_stack([self.conv.kernels.reshape(J.shape[2], -1), self.conv.biases])
         # A filter that grows changes nothing: the layer above makes up for it.
         theta /= np.linalg.norm(theta, axis=1)[:, None]
         M = J.reshape(-1, *J.shape[2:])
-        M[..., : theta.shape[1]] -= np.einsum(
-            "nfe,fe,fg->nfg", M[..., : theta.shape[1]], theta, theta
-        )
+        moved = M[..., : theta.shape[1]]
         if self.is_held is not None:
-            M[:, self.is_held] = 0.0
+            moved[:, self.is_held] = 0.0
+            theta[self.is_held.any(axis=1)] = 0.0
+        moved -= np.einsum("nfe,fe,fg->nfg", moved, theta, theta)
         # Outputs are one below another.
         try:
             e = np.linalg.lstsq(M.reshape(len(M), -1), self._left.T.ravel(), rcond=1e-9)[0]
         except np.linalg.LinAlgError:  # LAPACK's divide and conquer may not converge
-            return False
-        if not np.isfinite(e).all():
-            return False
-        e = e.reshape(M.shape[1:])
-        if self.slopes is not None:
-            self.slopes, e = self.slopes + e[:, -1], e[:, :-1]
-        shape = self.conv.kernels.shape
-        kernels = self.conv.kernels + e[:, :-1].reshape(shape)
-        self.conv = self.conv.with_filters(kernels, self.conv.biases + e[:, -1])
-        return True
+            return None
+        return np.asarray(e.reshape(M.shape[1:])) if np.isfinite(e).all() else None
+
+    @staticmethod
+    def _moved(
+        conv: Convolution, slopes: FloatArray | None, e: FloatArray
+    ) -> tuple[Convolution, FloatArray | None]:
+        """Filters, and slopes of leaky units, after a step."""
+        if slopes is not None:
+            slopes, e = slopes + e[:, -1], e[:, :-1]
+        kernels = conv.kernels + e[:, :-1].reshape(conv.kernels.shape)
+        return conv.with_filters(kernels, conv.biases + e[:, -1]), slopes
 
     def _derivatives(self, most_numbers: int = 2**22) -> FloatArray:
         """``Q' dY/dtheta``, (k, spare, filters, entries + 1), each filter's bias last.
