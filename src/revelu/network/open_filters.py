@@ -106,21 +106,28 @@ class OpenFilters:
         return H if top.pool is None else top.pool(H)
 
     def explaining(
-        self, X: FloatArray, Y: FloatArray, most_rows: int, error: float
+        self, X: FloatArray, Y: FloatArray, others: FloatArray, most_rows: int, error: float
     ) -> "OpenFilters | None":
         """Return the layout of the fewest numbers that explains images whose first row varies.
 
+        Where biases are the least that they may be, either those explain them or filters that are
+        always on.
+
         Parameters
         ----------
+        others : ndarray, shape (n, m)
+            A one for what an image shows in other rows.
         most_rows : int
             Of a window that is not all places.
         error : float
             Standard error of an answer ``Y (n, k)``, all of it.
         """
         tried: list[tuple[float, float, OpenFilters]] = []
-        for one in self.layouts(most_rows):
+        on = replace(self, biases=np.where(self.is_least, self.biases_on, self.biases))
+        beginnings = (self, on) if self.is_least.any() else (self,)
+        for one in (layout for each in beginnings for layout in each.layouts(most_rows)):
             P = one.features(X)
-            P = np.column_stack([P[:, np.ptp(P, axis=0) > 0.0], np.ones(len(X))])
+            P = np.column_stack([P[:, np.ptp(P, axis=0) > 0.0], others])
             A, _, rank, _ = np.linalg.lstsq(P, Y, rcond=None)
             n_spare = len(X) - rank
             if P.shape[1] < len(X):
@@ -130,7 +137,8 @@ class OpenFilters:
                 tried.append((left, chance, one))
         least = max(min((left for left, _, _ in tried), default=0.0), error)
         explained = [one for left, chance, one in tried if left <= chance * least]
-        return min(explained, key=lambda one: one.n_features, default=None)
+        found = min(explained, key=lambda one: one.n_features, default=None)
+        return None if found is None else replace(found, biases=self.biases)
 
     def signs(
         self, kernels: FloatArray, A: FloatArray, shares: FloatArray

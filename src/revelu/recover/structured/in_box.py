@@ -98,7 +98,7 @@ class StructureInBox(Search):
             return "no corner shows filters"
         left = np.inf
         for n_looks in range(self.most_looks):
-            laid = self._laid_out(corners, draws)
+            laid = self._laid_out(corners.open_filters, draws)
             if laid is None or laid.n_features > self.most_features:
                 return "windows of filters are not understood"
             self.tell("fitting filters and the dense layer")
@@ -113,23 +113,19 @@ class StructureInBox(Search):
             return f"filters leave {left:.1g} of the answers unexplained"
         return network, left
 
-    def _laid_out(self, corners: CornerRows, draws: Draws) -> OpenFilters | None:
+    def _laid_out(self, filters: OpenFilters, draws: Draws) -> OpenFilters | None:
         """Stride and windows by images of which the first row varies."""
-        filters = corners.open_filters
         n = int(filters.conv.places[1] * len(filters.conv.biases))
         n += max(self.least_spare, n // 4)
         first = Image(filters.shape).pixels((0, 1), (0, filters.shape[2]))
         # In the dark a filter may not bend at all.
-        X = np.repeat(draws.drawn(1, self.oracle.dim_in), n, axis=0)
-        X[:, first] = draws.drawn(n, len(first))
-        X = draws.rounded(X)
-        error = float(np.linalg.norm(self.noise.errors))
-        # Of whose windows ties alone were seen, those are on as a rule.
-        tied = replace(
-            filters, biases=np.where(filters.is_least, filters.biases_on, filters.biases)
-        )
-        laid = tied.explaining(X, self.oracle(X), self.most_rows, error)
-        return None if laid is None else replace(laid, biases=filters.biases)
+        d = self.oracle.dim_in
+        shown = np.concatenate([np.full((1, d), draws.dark), draws.drawn(1, d)])
+        X = np.repeat(shown, n, axis=0)
+        X[:, first] = draws.drawn(2 * n, len(first))
+        X, error = draws.rounded(X), float(np.linalg.norm(self.noise.errors))
+        others = np.repeat(np.eye(2), n, axis=0)
+        return filters.explaining(X, self.oracle(X), others, self.most_rows, error)
 
     def _fitted(self, filters: OpenFilters, draws: Draws) -> tuple[LayeredNetwork, float]:
         """All weights, and what they leave of random images."""
