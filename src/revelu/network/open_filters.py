@@ -106,7 +106,7 @@ class OpenFilters:
         return H if top.pool is None else top.pool(H)
 
     def explaining(
-        self, X: FloatArray, Y: FloatArray, others: FloatArray, most_rows: int, error: float
+        self, X: FloatArray, Y: FloatArray, most_rows: int, error: float
     ) -> "OpenFilters | None":
         """Return the layout of the fewest numbers that explains images whose first row varies.
 
@@ -115,8 +115,6 @@ class OpenFilters:
 
         Parameters
         ----------
-        others : ndarray, shape (n, m)
-            A one for what an image shows in other rows.
         most_rows : int
             Of a window that is not all places.
         error : float
@@ -127,7 +125,7 @@ class OpenFilters:
         beginnings = (self, on) if self.is_least.any() else (self,)
         for one in (layout for each in beginnings for layout in each.layouts(most_rows)):
             P = one.features(X)
-            P = np.column_stack([P[:, np.ptp(P, axis=0) > 0.0], others])
+            P = np.column_stack([P[:, np.ptp(P, axis=0) > 0.0], np.ones(len(X))])
             A, _, rank, _ = np.linalg.lstsq(P, Y, rcond=None)
             n_spare = len(X) - rank
             if P.shape[1] < len(X):

@@ -52,7 +52,7 @@ class CornerRows:
     found: "list[SeenFilter]" = field(default_factory=list, init=False)
     ties: bool = field(default=False, init=False)
     extent: tuple[int, int] | None = field(default=None, init=False)
-    entry: tuple[int, int, int] = field(init=False)
+    entry: tuple[int, int, int] = field(default=(0, 0, 0), init=False)
 
     def window(self) -> tuple[int, int] | None:
         """Rows and columns that act together with the first pixel; None where most of them do.
@@ -146,21 +146,22 @@ class CornerRows:
     def look_beside(self, known: Callable[[FloatArray], FloatArray]) -> bool:
         """Find filters beside those of a network, and return whether there are any.
 
-        Lines go along the next entry at the first corner, too: filters may be 0 at all corners.
+        Where corners show none, filters may be 0 at all of them: the next entry is tried.
         """
-        before = self.found
+        for _, corner in self.corners:
+            corner.look_beside(known)
+        if self._collect():
+            return True
         shape = self.corners[0][1].pixels.shape
         along = {corner.along for turned, corner in self.corners if turned == _turned(0, 0)}
         for entry in self._entries:
             if all(at < size for at, size in zip(entry, shape, strict=True)):
                 corner = self._corner([(0, size) for size in shape[1:]], (0, 0), entry)
                 if corner.along not in along:
+                    corner.look_beside(known)
                     self.corners.append((_turned(0, 0), corner))
-                    break
-        for _, corner in self.corners:
-            corner.look_beside(known)
-        self._collect()
-        return any(not any(one is other for other in before) for one in self.found)
+                    return self._collect()
+        return False
 
     @property
     def open_filters(self) -> OpenFilters:
@@ -171,8 +172,9 @@ class CornerRows:
         is_least = np.array([one.is_least for one in self.found])
         return OpenFilters(kernels, biases, is_open, is_least, self.image.shape, self.draws.on)
 
-    def _collect(self) -> None:
-        """Filters of all corners, each of them once, beside those that are known."""
+    def _collect(self) -> bool:
+        """Filters of all corners, each of them once; return whether some were not known."""
+        before = self.found
         units = [
             (turned, _Unit(corner, corner.pixels.shape, group, ties=False))
             for turned, corner in self.corners
@@ -182,7 +184,7 @@ class CornerRows:
         units = [(turned, replace(unit, ties=self.ties)) for turned, unit in units]
         extents = Counter(extent for _, unit in units if (extent := unit.extent) is not None)
         if not extents:
-            return
+            return False
         extent = self.extent or extents.most_common(1)[0][0]
         self.extent = extent
         atol = 1.0 / self.how.asked[1]
@@ -196,6 +198,7 @@ class CornerRows:
                         other for other in self.found if not any(other is o for o in same)
                     ]
                     self.found.append(best)
+        return any(not any(one is other for other in before) for one in self.found)
 
     def _last(self, axis: int) -> int:
         """The last row or column that the outputs see: windows may leave some out."""

@@ -118,14 +118,18 @@ class StructureInBox(Search):
         n = int(filters.conv.places[1] * len(filters.conv.biases))
         n += max(self.least_spare, n // 4)
         first = Image(filters.shape).pixels((0, 1), (0, filters.shape[2]))
-        # In the dark a filter may not bend at all.
-        d = self.oracle.dim_in
-        shown = np.concatenate([np.full((1, d), draws.dark), draws.drawn(1, d)])
-        X = np.repeat(shown, n, axis=0)
-        X[:, first] = draws.drawn(2 * n, len(first))
-        X, error = draws.rounded(X), float(np.linalg.norm(self.noise.errors))
-        others = np.repeat(np.eye(2), n, axis=0)
-        return filters.explaining(X, self.oracle(X), others, self.most_rows, error)
+        d, error = self.oracle.dim_in, float(np.linalg.norm(self.noise.errors))
+        for shown in (np.full((1, d), draws.dark), draws.drawn(1, d)):
+            X = np.repeat(shown, n, axis=0)
+            X[:, first] = draws.drawn(n, len(first))
+            X = draws.rounded(X)
+            Y = self.oracle(X)
+            # In the dark filters may not bend at all.
+            affine = np.column_stack([X[:, first], np.ones(n)])
+            left = Y - affine @ np.linalg.lstsq(affine, Y, rcond=None)[0]
+            if np.linalg.norm(left) > self.alike * error * np.sqrt(n):
+                break
+        return filters.explaining(X, Y, self.most_rows, error)
 
     def _fitted(self, filters: OpenFilters, draws: Draws) -> tuple[LayeredNetwork, float]:
         """All weights, and what they leave of random images."""
