@@ -203,9 +203,9 @@ def strided(seed: int, n_filters: int) -> LayeredNetwork:
 
 @pytest.mark.parametrize(
     ("seed", "n_filters", "n_queries"),
-    # Of 104 ties alone bound the biases.  Steps of the fit of 114 are long, and those of 118 went
-    # along its filters' sizes.  A filter of 111 and of 132 is on in one of 100,000 windows.
-    [(104, 2, 12_000), (114, 4, 15_000), (118, 4, 16_000), (111, 5, 15_000), (132, 2, 25_000)],
+    # Of 104 ties alone bound the biases.  Steps of the fit of 118 went along its filters' sizes.
+    # A filter of 110 and of 132 is on in one of 100,000 windows.
+    [(104, 2, 13_000), (118, 4, 16_000), (110, 4, 25_000), (132, 2, 30_000)],
 )
 def test_windows_that_are_hardly_ever_off_or_on_are_right_everywhere(seed, n_filters, n_queries):
     true = strided(seed, n_filters)
