@@ -130,8 +130,9 @@ class OpenFilters:
             n_spare = len(X) - rank
             if P.shape[1] < len(X):
                 left = float(np.sqrt(((Y - P @ A) ** 2).sum() / n_spare))
-                # Roots of means of squares differ by this much by chance.
-                chance = 1.0 + SIGMAS / np.sqrt(2.0 * n_spare * Y.shape[1])
+                # Roots of means of squares differ by this much by chance; of a filter that was
+                # missed all outputs read one and the same number.
+                chance = 1.0 + SIGMAS / np.sqrt(2.0 * n_spare)
                 tried.append((left, chance, one))
         least = max(min((left for left, _, _ in tried), default=0.0), error)
         explained = [one for left, chance, one in tried if left <= chance * least]

@@ -83,7 +83,7 @@ class JointFit:
         """
         left = self._solve()
         for _ in range(n_steps):
-            if left <= rtol:
+            if left <= rtol or (self.is_held is not None and self.is_held.all()):
                 break
             before = self.conv, self.slopes, self.A, left
             step = self._step()
@@ -236,6 +236,7 @@ class JointFit:
         k, spare = self.A.shape[1], self._Q.shape[1]
         found = np.zeros((k, spare, F, entries + 1 + (slopes is not None)))
         A = self.A[:-1].reshape(F, -1, k)
+        moving = [f for f in range(F) if self.is_held is None or not self.is_held[f].all()]
         QW = self._Q * self.weights[:, None]
         n_rows = max(1, most_numbers // (n_places * max(entries, F)))
         for start in range(0, len(self.X), n_rows):
@@ -243,7 +244,7 @@ class JointFit:
             X = self.X[rows]
             patches = conv.patches(X)
             sums = conv(X).reshape(len(X), F, n_places)
-            for f in range(F):
+            for f in moving:
                 z, slope = sums[:, f], 0.0 if slopes is None else float(slopes[f])
                 read = _read(np.where(z > 0.0, z, slope * z), A[f], pool)  # (n, places, k)
                 B = np.where(z > 0.0, 1.0, slope)[:, :, None] * read
