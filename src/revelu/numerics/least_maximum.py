@@ -23,8 +23,8 @@ def least_maximum(W: FloatArray, box: tuple[float, float]) -> FloatArray:
 
     Examples
     --------
-    >>> least_maximum(np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, -1.0]]), (-2.0, 3.0)).tolist()
-    [0.0, 3.0]
+    >>> least_maximum(np.array([[1.0, 1.0], [-1.0, 1.0]]), (-1.0, 3.0)).round(9) + 0.0
+    array([ 0., -1.])
     """
     m, n = W.shape
     cost = np.append(np.zeros(n), 1.0)

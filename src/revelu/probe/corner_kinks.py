@@ -90,6 +90,8 @@ class CornerKinks:
         Those that act together.
     along : int
         Which of them lines go along.
+    others : ndarray of int
+        The pixels beside it.
     X : ndarray, shape (n, size)
         Where each line is.
     Y : ndarray, shape (n, points, k)
@@ -106,6 +108,7 @@ class CornerKinks:
     size: int
     pixels: IntArray
     along: int
+    others: IntArray = field(init=False)
     X: FloatArray = field(init=False)
     Y: FloatArray = field(init=False)
     known: FloatArray = field(init=False)
@@ -117,6 +120,7 @@ class CornerKinks:
     )
 
     def __post_init__(self) -> None:
+        self.others = np.delete(self.pixels.ravel(), self.along)
         self.X = np.empty((0, self.size))
         self.Y = np.empty((0, self.how.asked[1], len(self.draws.noise.errors)))
         self.known = self.Y
@@ -169,11 +173,6 @@ class CornerKinks:
         return X
 
     @cached_property
-    def others(self) -> IntArray:
-        """The pixels that lines do not go along."""
-        return np.delete(self.pixels.ravel(), self.along)
-
-    @cached_property
     def t(self) -> FloatArray:
         """Values of the pixel that lines go along, (points,)."""
         return np.linspace(*self.draws.ends, self.how.asked[1])
@@ -184,10 +183,7 @@ class CornerKinks:
         return np.column_stack([self.X[:, self.others], np.ones(len(self.X))])
 
     def row(self, face: Face) -> tuple[FloatArray, FloatArray]:
-        """Return weights and bias of a face, (d + 1,), and their covariance.
-
-        The weight of the pixel that lines go along is 1.
-        """
+        """Return a face's weights, of ``along`` 1, and bias, (d + 1,), and their covariance."""
         step, at = self.t[1] - self.t[0], self.along
         w = np.insert(-step * face.x, at, 1.0)
         w[-1] -= self.t[0]

@@ -348,17 +348,8 @@ class StructureSearch(Search):
         jumps = np.array([rows[one.copies[0][0]].jump for one in filters])
         if any(np.isnan(one.b) for one in turned):
             lines = self.method.lines
-            found = self.method.biases.find(
-                self.oracle,
-                self.noise,
-                self.image,
-                turned,
-                jumps,
-                seen.pixel,
-                self.rng,
-                lines,
-                rtol,
-            )
+            asked, how = (self.oracle, self.noise, self.image), (self.rng, lines, rtol)
+            found = self.method.biases.find(*asked, turned, jumps, seen.pixel, *how)
             if found is None:
                 self.why_not.append("filters tie wherever they were seen")
                 return None
@@ -405,15 +396,13 @@ class StructureSearch(Search):
         """Ask where features above known layers are on that hardly any answer shows."""
         if self.below is None:
             return
-
-        def features(X: FloatArray) -> FloatArray:
-            H = np.maximum(conv(below.features(X).reshape(len(X), -1)), 0.0)
-            return H if pool is None else pool(H)
-
-        below, method = self.below, self.method
+        below, method, above = self.below, self.method, KnownFilters(conv, pool)
         X = self._drawn(method.most_drawn)
-        missing = method.fewest - np.count_nonzero(features(self.asked), axis=0)
-        is_on = features(X) > 0.0
+        H, drawn = (
+            above.features(below.features(Z).reshape(len(Z), -1)).reshape(len(Z), -1)
+            for Z in (self.asked, X)
+        )
+        missing, is_on = method.fewest - np.count_nonzero(H, axis=0), drawn > 0.0
         chosen: set[int] = set()
         for j in np.flatnonzero(missing > 0):
             chosen.update(np.flatnonzero(is_on[:, j])[: missing[j]].tolist())

@@ -119,12 +119,10 @@ class StructureInBox(Search):
         n += max(self.least_spare, n // 4)
         first = Image(filters.shape).pixels((0, 1), (0, filters.shape[2]))
         d, error = self.oracle.dim_in, float(np.linalg.norm(self.noise.errors))
-        for shown in (np.full((1, d), draws.dark), draws.drawn(1, d)):
-            X = np.repeat(shown, n, axis=0)
-            X[:, first] = draws.drawn(n, len(first))
-            X = draws.rounded(X)
+        # In the dark filters may not bend at all.
+        for shown in (np.full(d, draws.dark), draws.drawn(1, d)[0]):
+            X = draws.varied(shown, first, n)
             Y = self.oracle(X)
-            # In the dark filters may not bend at all.
             affine = np.column_stack([X[:, first], np.ones(n)])
             left = Y - affine @ np.linalg.lstsq(affine, Y, rcond=None)[0]
             if np.linalg.norm(left) > self.alike * error * np.sqrt(n):

@@ -121,11 +121,6 @@ class JointFit:
         return replace(self, conv=conv, slopes=slopes, pool=pool, is_held=is_held)
 
     @property
-    def dense(self) -> Dense:
-        """The layer above."""
-        return Dense(np.ascontiguousarray(self.A[:-1].T), self.A[-1].copy())
-
-    @property
     def units(self) -> Relu | Prelu:
         """What is made of the filters' sums."""
         n_places = len(self.conv.reads)
@@ -141,13 +136,13 @@ class JointFit:
         P, Y = self._features(), self.Y * self.weights[:, None]
         n, m = P.shape
         R = self.rng.standard_normal((n, max(1, min(n - m, self.most_spare))))
+        B, change = np.column_stack([Y, R]), np.inf
         # Filters that move by little leave the factors as good as they were.
-        found = None if self._factor is None else self._least_squares(P, np.column_stack([Y, R]))
-        if found is None:
+        if self._factor is not None:
+            found, change = self._solved(P, B)
+        if change >= self.converged:
             self._factor = self._factored(P)
-            found = self._least_squares(P, np.column_stack([Y, R]))
-        if found is None:  # what is left says how good it is
-            found = self._solved(P, np.column_stack([Y, R]))[0]
+            found, _ = self._solved(P, B)
         self.A = found[:, : Y.shape[1]]
         R -= P @ found[:, Y.shape[1] :]
         self._Q = np.linalg.qr(R)[0]
@@ -191,11 +186,6 @@ class JointFit:
             if change < self.refined or change > 0.5 * before:
                 break
         return np.asarray(x), change
-
-    def _least_squares(self, P: FloatArray, B: FloatArray) -> FloatArray | None:
-        """As :meth:`_solved`; None where the factor does not lead to it."""
-        x, change = self._solved(P, B)
-        return x if change < self.converged else None
 
     def _step(self) -> FloatArray | None:
         """How far filters are from where the spare answers say, (filters, entries + 1)."""
@@ -246,7 +236,8 @@ class JointFit:
             sums = conv(X).reshape(len(X), F, n_places)
             for f in moving:
                 z, slope = sums[:, f], 0.0 if slopes is None else float(slopes[f])
-                read = _read(np.where(z > 0.0, z, slope * z), A[f], pool)  # (n, places, k)
+                H = np.where(z > 0.0, z, slope * z)
+                read = A[f][None] if pool is None else pool.read_by(A[f], H)  # (n, places, k)
                 B = np.where(z > 0.0, 1.0, slope)[:, :, None] * read
                 moved = np.matmul(B.transpose(0, 2, 1), patches)  # (n, k, entries)
                 parts = [moved, B.sum(axis=1)[:, :, None]]
@@ -260,27 +251,5 @@ class JointFit:
         """Return the layers; filters that see all of their image are a dense layer's rows."""
         pools: list[Layer] = [] if self.pool is None else [self.pool]
         conv = Dense(*self.conv.to_dense()) if self.conv.places == (1, 1) else self.conv
-        return [conv, self.units, *pools, self.dense]
-
-
-def _read(features: FloatArray, A: FloatArray, pool: Pooling | None) -> FloatArray:
-    """How the outputs read each place of a filter, (n, places, k), where the inputs are.
-
-    Parameters
-    ----------
-    features : ndarray, shape (n, places)
-        What the units make of the filter's sums.
-    A : ndarray, shape (places or windows, k)
-    """
-    if pool is None:
-        return A[None]
-    shares = np.zeros((*features.shape, A.shape[1]))
-    reads = pool.reads
-    if pool.kind == "average":
-        for window, places in enumerate(reads):
-            shares[:, places] += A[window] / len(places)
-        return shares
-    largest = reads[np.arange(len(reads)), features[:, reads].argmax(axis=2)]  # (n, windows)
-    rows = np.arange(len(features))[:, None]
-    shares[rows, largest] = A
-    return shares
+        dense = Dense(np.ascontiguousarray(self.A[:-1].T), self.A[-1].copy())
+        return [conv, self.units, *pools, dense]
