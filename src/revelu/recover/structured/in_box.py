@@ -138,8 +138,10 @@ class StructureInBox(Search):
         fit = JointFit(filters.conv, None, filters.pool, *asked, self.rng, filters.are_known)
         # Filters stay where they were measured as long as some may be missing.
         measured = replace(fit, is_held=filters.are_measured)
-        measured.run(0.0)
-        self.held = LayeredNetwork(measured.layers())
+        left = measured.run(0.0, 12)
+        self.held, self.fit = LayeredNetwork(measured.layers()), measured
+        if left > self.most_left * self.noise.overall:
+            return self.held, left
         fit.conv = measured.conv
         left = fit.run(0.0)
         shares = fit.shares()

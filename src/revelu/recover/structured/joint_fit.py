@@ -73,7 +73,7 @@ class JointFit:
     _Q: FloatArray = field(init=False)
     _left: FloatArray = field(init=False)
 
-    def run(self, rtol: float, n_steps: int = 12) -> float:
+    def run(self, rtol: float, n_steps: int = 6) -> float:
         """Fit, and return the root mean square of what is left in spare answers.
 
         Parameters
