@@ -49,9 +49,8 @@ class StructureInBox(Search):
     X: FloatArray = field(init=False)
     Y: FloatArray = field(init=False)
     held: LayeredNetwork = field(init=False)
-    """Images, what they were answered, and the dense layer above filters as measured."""
     fit: JointFit = field(init=False)
-    """The last one."""
+    """Images, what they were answered, the layers above filters as measured, and the last fit."""
 
     def __post_init__(self) -> None:
         self.X = np.empty((0, self.oracle.dim_in))
