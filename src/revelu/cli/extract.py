@@ -11,7 +11,7 @@ from revelu.cli.advice import advice
 from revelu.cli.command import Asking, command
 from revelu.cli.domains import inputs_of
 from revelu.cli.exit_codes import ExitCode, of_status
-from revelu.cli.networks import frame_of, save_network
+from revelu.cli.networks import box_of, frame_of, save_network
 from revelu.cli.options import Box, Force, KeepUncertified, Labels, Outputs, flag, optional
 from revelu.cli.reading import read
 from revelu.errors import InputError
@@ -150,7 +150,7 @@ def extract(
             progress=asking.line,
         )
         recovery = asking.with_pictures(oracle, recovery, recovery.network)
-        within = oracle.box if oracle.domain is None else None
+        within = box_of(oracle)
     further = advice(
         recovery,
         method=method,

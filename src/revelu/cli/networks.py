@@ -64,6 +64,12 @@ def save_network(
     return save
 
 
+def box_of(oracle: Any) -> tuple[float, float] | None:
+    """Return the box that all inputs asked lie in; None without one, or of a domain."""
+    domain, box = (getattr(oracle, name, None) for name in ("domain", "box"))
+    return box if domain is None else None
+
+
 def frame_of(target: Any, name: str) -> "Frame":
     """Return names, shapes and types of the input and the output that a target has.
 
