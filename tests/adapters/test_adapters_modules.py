@@ -109,6 +109,7 @@ from sklearn.linear_model import LinearRegression
 
 torch.manual_seed(3)
 module = torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.ReLU(), torch.nn.Linear(2, 1))
+unflattened = torch.nn.Sequential(torch.nn.Unflatten(1, (1, 3, 4)), torch.nn.Conv2d(1, 2, 2))
 images = torch.nn.Sequential(torch.nn.Conv2d(1, 2, 2), torch.nn.ReLU(), torch.nn.Flatten())
 fitted = LinearRegression().fit([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]], [1.0, 2.0])
 double = torch.nn.Sequential(torch.nn.Linear(3, 2)).double()
@@ -135,6 +136,16 @@ def test_an_image_tells_the_inputs_of_a_module_that_begins_with_a_convolution(in
     by_shape = open_oracle(name, trust=True, input_shape="1x3x4")
     rows = np.random.default_rng(2).normal(size=(5, 12))
     np.testing.assert_array_equal(by_image(rows), by_shape(rows))
+
+
+def test_a_module_that_gives_rows_a_shape_itself_is_asked_for_rows(in_module):
+    name = f"{in_module(FRAMEWORKS)}:unflattened"
+    oracle = open_oracle(name, trust=True)
+    assert oracle.dim_in == 12
+    assert oracle.image == (1, 3, 4)
+    assert oracle(np.zeros((2, 12))).shape == (2, 12)
+    with pytest.raises(InputError, match="Unflatten to 1x3x4"):
+        open_oracle(name, trust=True, dim_in=25)
 
 
 def test_an_image_tells_the_inputs_of_a_callable():

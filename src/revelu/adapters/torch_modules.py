@@ -139,7 +139,9 @@ class TorchTarget:
         self._ports = ports or Ports()
         self._ports.only("torch modules", "input_shape", "output_name")
         self.module = _copied(module).eval()
-        self.row = _row_of(self.module, self._ports, dim_in)
+        inside = _unflattened(self.module, dim_in)
+        self.row = inside or _row_of(self.module, self._ports, dim_in)
+        self._asked = self.row if inside is None else (prod(inside),)
         self.dim_in = prod(self.row) if self.row is not None else dim_in
         numbers = [*self.module.parameters(), *self.module.buffers()]
         real = next((p for p in numbers if p.is_floating_point()), torch.empty(0).double())
@@ -168,7 +170,7 @@ class TorchTarget:
 
     def write_onnx(self, path: Path) -> None:
         """Write the module as an ONNX file, for its layers to be read; whatever torch raises."""
-        zeros = torch.zeros((1, *(self.row or (self.dim_in,))), dtype=self._dtype)
+        zeros = torch.zeros((1, *(self._asked or (self.dim_in,))), dtype=self._dtype)
         with warnings.catch_warnings():
             # Of its two exporters torch announces that the one which needs no package goes.
             warnings.simplefilter("ignore")
@@ -182,7 +184,7 @@ class TorchTarget:
         InputError
             If it takes no rows of this shape, or gives several outputs of which none is named.
         """
-        rows = X if self.row is None else X.reshape(len(X), *self.row)
+        rows = X if self._asked is None else X.reshape(len(X), *self._asked)
         try:
             answer = self._answer(rows)
         except Exception:
@@ -245,6 +247,16 @@ def _copied(module: Any) -> Any:
         if isinstance(value, torch.Tensor) and not value.is_leaf
     ]
     return copy.deepcopy(module, {id(value): value.detach().clone() for value in computed})
+
+
+def _unflattened(module: Any, dim_in: int | None) -> tuple[int, ...] | None:
+    """The shape that a module gives rows by its first layer; None where it gives none."""
+    first = next((m for m in module.modules() if not any(m.children())), module)
+    sizes = tuple(getattr(first, "unflattened_size", ())) if _name(first) == "Unflatten" else ()
+    if not sizes or first.dim not in {1, -1} or min(sizes) < 1:
+        return None
+    agreed_dim_in(f"its Unflatten to {'x'.join(map(str, sizes))}", prod(sizes), dim_in)
+    return sizes
 
 
 def _row_of(module: Any, ports: Ports, dim_in: int | None) -> tuple[int, ...] | None:

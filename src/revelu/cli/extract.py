@@ -11,7 +11,7 @@ from revelu.cli.advice import advice
 from revelu.cli.command import Asking, command
 from revelu.cli.domains import inputs_of
 from revelu.cli.exit_codes import ExitCode, of_status
-from revelu.cli.networks import frame_of, save_network
+from revelu.cli.networks import box_of, frame_of, save_network
 from revelu.cli.options import Box, Force, KeepUncertified, Labels, Outputs, flag, optional
 from revelu.cli.reading import read
 from revelu.errors import InputError
@@ -150,6 +150,7 @@ def extract(
             progress=asking.line,
         )
         recovery = asking.with_pictures(oracle, recovery, recovery.network)
+        within = box_of(oracle)
     further = advice(
         recovery,
         method=method,
@@ -162,7 +163,7 @@ def extract(
     # A classifier's softmax is written as ever; other heads where they are asked for.
     behind = recovery.link if head or like_input or recovery.is_classifier else None
     found, errors = recovery.network, recovery.standard_errors
-    save = None if found is None else save_network(found, behind, frame, errors)
+    save = None if found is None else save_network(found, behind, frame, errors, within)
     missing = _written(asking, outputs, recovery, save, force=force, keep=keep_uncertified)
     account = asking.account(asking.target, recovery, recovery.fields(), *missing)
     asking.show(account, rows_of(recovery))

@@ -18,6 +18,7 @@ def save_network(
     head: "Link | None" = None,
     frame: "Frame | None" = None,
     errors: "list[tuple[FloatArray, FloatArray]] | None" = None,
+    box: tuple[float, float] | None = None,
 ) -> Callable[[Path], None]:
     """Return what writes a network; its head goes with it where a file has one.
 
@@ -29,6 +30,8 @@ def save_network(
         Names, shapes and types that an ONNX file is to have.
     errors : list of (ndarray, ndarray), optional
         Standard errors, which an .npz keeps.
+    box : (lo, hi), optional
+        Where it was recovered, which an ONNX file keeps.
     """
 
     def save(path: Path) -> None:
@@ -38,13 +41,20 @@ def save_network(
         from revelu.network import LayeredNetwork
         from revelu.numerics.links import NONE
 
-        if isinstance(network, LayeredNetwork) and path.suffix.lower() == ".onnx":
-            network.save(path, head=head or NONE, frame=frame)
-        elif (head is not None or frame is not None) and path.suffix.lower() == ".onnx":
-            weights, biases = list(network.weights), list(network.biases)
-            dtype, certified = np.dtype(np.float64), network.certified
+        is_onnx, kept = path.suffix.lower() == ".onnx", formats.Kept(box=box)
+        if isinstance(network, LayeredNetwork) and is_onnx:
+            network.save(path, head=head or NONE, frame=frame, kept=kept)
+        elif is_onnx:
             formats.save_arrays(
-                path, weights, biases, network.skip, dtype, head or NONE, frame, certified
+                path,
+                list(network.weights),
+                list(network.biases),
+                network.skip,
+                np.dtype(np.float64),
+                head or NONE,
+                frame,
+                network.certified,
+                kept=kept,
             )
         elif errors is None:
             network.save(path)
@@ -52,6 +62,12 @@ def save_network(
             network.save(path, standard_errors=errors)
 
     return save
+
+
+def box_of(oracle: Any) -> tuple[float, float] | None:
+    """Return the box that all inputs asked lie in; None without one, or of a domain."""
+    domain, box = (getattr(oracle, name, None) for name in ("domain", "box"))
+    return box if domain is None else None
 
 
 def frame_of(target: Any, name: str) -> "Frame":

@@ -70,6 +70,8 @@ def verify(
     asking.reserve([], {recovered: "is the network to verify", inputs: "holds the inputs"})
     truth = _weights_of(asking.target, box) if sound else None
     given = inputs_of(asking, inputs)
+    is_placed = labels or any((box, asking.like, asking.mean, asking.std))
+    box, said = (box, ()) if is_placed else _kept_box(recovered)
     with asking.opened(box, network.dim_in) as oracle:
         recovery = certify(
             network,
@@ -83,7 +85,7 @@ def verify(
         recovery = asking.with_pictures(oracle, recovery, network)
     journaled = asking.journal is not None
     more = advice_on_verifying(recovery, budget=asking.budget, checks=checks, journaled=journaled)
-    recovery = replace(recovery, evidence=(*recovery.evidence, *more))
+    recovery = replace(recovery, evidence=(*said, *recovery.evidence, *more))
     own, rows = recovery.fields() | {"sound": None}, rows_of(recovery)
     if truth is not None and box is not None:
         found = _bound(truth, network, box, asking.seed, recovery)
@@ -91,6 +93,16 @@ def verify(
     account = asking.account(asking.target, recovery, own)
     asking.show({**account, "recovered": recovered}, rows)
     return of_status(recovery.status)
+
+
+def _kept_box(recovered: str) -> tuple[tuple[float, float] | None, tuple[str, ...]]:
+    """The box that a file of a network says it was recovered in, and words for evidence."""
+    from revelu.formats import kept_of
+
+    box = kept_of(Path(recovered)).box if Path(recovered).is_file() else None
+    if box is None:
+        return None, ()
+    return box, (f"recovered in [{box[0]:g}, {box[1]:g}], as {recovered} says: asked there",)
 
 
 def _bound(

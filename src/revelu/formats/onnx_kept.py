@@ -19,7 +19,7 @@ _NAMES = f"{_INSIDE}names"
 
 @dataclass(frozen=True)
 class Kept:
-    """What is written with a network that was read from a file.
+    """What is written with a network.
 
     Attributes
     ----------
@@ -30,6 +30,8 @@ class Kept:
         ``label``, too.
     columns : tuple of str
         Names of the columns.
+    box : (lo, hi) or None
+        Where all inputs that it was recovered from lie.
     scaling : (ndarray, ndarray) or None
         Factors and shifts of columns, ``s x + t``, which stay nodes of their own.
     """
@@ -37,13 +39,16 @@ class Kept:
     words: str = ""
     classes: tuple[str | int | float, ...] = ()
     columns: tuple[str, ...] = ()
+    box: tuple[float, float] | None = None
     scaling: tuple[FloatArray, FloatArray] | None = None
 
     @classmethod
     def said_by(cls, said: Mapping[str, str]) -> Self:
         """Return what metadata say, as :meth:`props` writes them; the scaling is in the graph."""
         classes, columns = (json.loads(said.get(name, "[]")) for name in ("classes", "columns"))
-        return cls(said.get("read", ""), tuple(classes), tuple(columns))
+        low, high = json.loads(said.get("box", "[null, null]"))
+        box = None if low is None else (float(low), float(high))
+        return cls(said.get("read", ""), tuple(classes), tuple(columns), box)
 
     def put_before(self, nodes: list[Any], tensors: list[Any], dtype: np.dtype) -> list[Any]:
         """Return the nodes of a graph behind those of the scaling: Mul, and Add."""
@@ -105,6 +110,8 @@ class Kept:
             said["classes"] = json.dumps(list(self.classes))
         if self.columns:
             said["columns"] = json.dumps(list(self.columns))
+        if self.box is not None:
+            said["box"] = json.dumps(list(self.box))
         return said
 
 

@@ -317,6 +317,25 @@ class Pooling:
         found = found if self.kind == "max" else found / (1 + len(others))
         return np.asarray(found.reshape(len(H), self.size_out))
 
+    def read_by(self, A: FloatArray, H: FloatArray) -> FloatArray:
+        """How what reads windows reads each place of one channel, (n, places, k).
+
+        Parameters
+        ----------
+        A : ndarray, shape (windows, k)
+        H : ndarray, shape (n, places)
+            Of which the largest of a window is read.
+        """
+        read = np.zeros((*H.shape, A.shape[1]))
+        if self.kind == "average":
+            for window, places in enumerate(self.reads):
+                read[:, places] += A[window] / len(places)
+            return read
+        largest = H[:, self.reads].argmax(axis=2)  # (n, windows)
+        places = self.reads[np.arange(len(self.reads)), largest]
+        np.add.at(read, (np.arange(len(H))[:, None], places), A)
+        return read
+
     def to_dense(self) -> tuple[FloatArray, FloatArray]:
         """Return the matrix of an average, (size_out, size_in), and biases of 0.
 

@@ -27,6 +27,8 @@ class OpenFilters:
     biases : ndarray, shape (filters,)
     is_open : ndarray of bool, shape (filters,)
         Whose signs are not known.
+    is_least : ndarray of bool, shape (filters,)
+        Whose biases are the least that they may be.
     shape : (int, int, int)
     on : float
         A bias with which a pixel is always on.
@@ -35,6 +37,7 @@ class OpenFilters:
     kernels: FloatArray
     biases: FloatArray
     is_open: BoolArray
+    is_least: BoolArray
     shape: tuple[int, int, int]
     on: float
     strides: tuple[int, int] = (1, 1)
@@ -44,6 +47,11 @@ class OpenFilters:
     def are_both(self) -> bool:
         """Whether filters of both signs are fitted, and no affine functions of a window."""
         return self.window is not None and self.window[0] == "max"
+
+    @property
+    def biases_on(self) -> FloatArray:
+        """Biases with which filters are always on, (filters,)."""
+        return np.asarray(self.on * np.abs(self.kernels).sum(axis=(1, 2, 3)))
 
     @property
     def conv(self) -> Convolution:
@@ -59,6 +67,20 @@ class OpenFilters:
             self.shape,
             self.strides,
         )
+
+    @property
+    def are_known(self) -> BoolArray:
+        """Which numbers are those of single entries that are always on, (filters, entries + 1)."""
+        found = np.zeros((len(self.conv.biases), self.kernels[0].size + 1), dtype=bool)
+        found[len(self.kernels) :] = not self.are_both
+        return found
+
+    @property
+    def are_measured(self) -> BoolArray:
+        """Which numbers were measured: all but biases that are the least ones."""
+        found = np.ones_like(self.are_known)
+        found[: len(self.kernels), -1] = ~self.is_least
+        return found
 
     @property
     def pool(self) -> Pooling | None:
@@ -88,6 +110,9 @@ class OpenFilters:
     ) -> "OpenFilters | None":
         """Return the layout of the fewest numbers that explains images whose first row varies.
 
+        Where biases are the least that they may be, either those explain them or filters that are
+        always on.
+
         Parameters
         ----------
         most_rows : int
@@ -96,19 +121,23 @@ class OpenFilters:
             Standard error of an answer ``Y (n, k)``, all of it.
         """
         tried: list[tuple[float, float, OpenFilters]] = []
-        for one in self.layouts(most_rows):
+        on = replace(self, biases=np.where(self.is_least, self.biases_on, self.biases))
+        beginnings = (self, on) if self.is_least.any() else (self,)
+        for one in (layout for each in beginnings for layout in each.layouts(most_rows)):
             P = one.features(X)
             P = np.column_stack([P[:, np.ptp(P, axis=0) > 0.0], np.ones(len(X))])
             A, _, rank, _ = np.linalg.lstsq(P, Y, rcond=None)
             n_spare = len(X) - rank
             if P.shape[1] < len(X):
                 left = float(np.sqrt(((Y - P @ A) ** 2).sum() / n_spare))
-                # Roots of means of squares differ by this much by chance.
-                chance = 1.0 + SIGMAS / np.sqrt(2.0 * n_spare * Y.shape[1])
+                # Roots of means of squares differ by this much by chance; of a filter that was
+                # missed all outputs read one and the same number.
+                chance = 1.0 + SIGMAS / np.sqrt(2.0 * n_spare)
                 tried.append((left, chance, one))
         least = max(min((left for left, _, _ in tried), default=0.0), error)
         explained = [one for left, chance, one in tried if left <= chance * least]
-        return min(explained, key=lambda one: one.n_features, default=None)
+        found = min(explained, key=lambda one: one.n_features, default=None)
+        return None if found is None else replace(found, biases=self.biases)
 
     def signs(
         self, kernels: FloatArray, A: FloatArray, shares: FloatArray

@@ -257,6 +257,11 @@ class NoiseFloor:
         return share or float(np.finfo(np.float64).eps)
 
     @property
+    def overall(self) -> float:
+        """Standard error of an answer relative to its size, all outputs together."""
+        return float(np.linalg.norm(self.nu * self.scale) / np.linalg.norm(self.scale))
+
+    @property
     def errors(self) -> FloatArray:
         """Standard errors of answers at N(0, I), typical ones, shape (k,)."""
         # |x|^2 = d on N(0, I), so the terms of an answer are sqrt(2) times the scale.

@@ -82,12 +82,16 @@ class SeenFace:
 
 @dataclass
 class CornerKinks:
-    """Lines along the first of some pixels.
+    """Lines along one of some pixels.
 
     Attributes
     ----------
     pixels : ndarray of int, shape (channels, rows, columns)
         Those that act together.
+    along : int
+        Which of them lines go along.
+    others : ndarray of int
+        The pixels beside it.
     X : ndarray, shape (n, size)
         Where each line is.
     Y : ndarray, shape (n, points, k)
@@ -103,6 +107,8 @@ class CornerKinks:
     draws: Draws
     size: int
     pixels: IntArray
+    along: int
+    others: IntArray = field(init=False)
     X: FloatArray = field(init=False)
     Y: FloatArray = field(init=False)
     known: FloatArray = field(init=False)
@@ -114,6 +120,7 @@ class CornerKinks:
     )
 
     def __post_init__(self) -> None:
+        self.others = np.delete(self.pixels.ravel(), self.along)
         self.X = np.empty((0, self.size))
         self.Y = np.empty((0, self.how.asked[1], len(self.draws.noise.errors)))
         self.known = self.Y
@@ -159,7 +166,7 @@ class CornerKinks:
         if len(others) and self.pixels.size > 1:
             # Lines that have shown others, with another value of a pixel each.
             near = self.X[rng.choice(others, n // 2)]
-            one = rng.choice(self.pixels.ravel()[1:], len(near))
+            one = rng.choice(self.others, len(near))
             at = np.arange(len(near))
             near[at, one] = (near[at, one] + X[at, one]) / 2.0
             X[: len(near)] = near
@@ -167,22 +174,20 @@ class CornerKinks:
 
     @cached_property
     def t(self) -> FloatArray:
-        """Values of the first pixel, (points,)."""
+        """Values of the pixel that lines go along, (points,)."""
         return np.linspace(*self.draws.ends, self.how.asked[1])
 
     @property
     def given(self) -> FloatArray:
         """The other pixels on each line, and a one."""
-        return np.column_stack([self.X[:, self.pixels.ravel()[1:]], np.ones(len(self.X))])
+        return np.column_stack([self.X[:, self.others], np.ones(len(self.X))])
 
     def row(self, face: Face) -> tuple[FloatArray, FloatArray]:
-        """Return weights and bias of a face, (d + 1,), the first one 1, and their covariance."""
-        step = self.t[1] - self.t[0]
-        w = np.concatenate([[1.0], -step * face.x])
+        """Return a face's weights, of ``along`` 1, and bias, (d + 1,), and their covariance."""
+        step, at = self.t[1] - self.t[0], self.along
+        w = np.insert(-step * face.x, at, 1.0)
         w[-1] -= self.t[0]
-        C = np.zeros((len(w), len(w)))
-        C[1:, 1:] = step**2 * face.covariance
-        return w, C
+        return w, np.insert(np.insert(step**2 * face.covariance, at, 0.0, 0), at, 0.0, 1)
 
     def has_even(self, face: Face) -> bool:
         """Whether even images are on a face, as on those of two places that tie."""
@@ -195,7 +200,7 @@ class CornerKinks:
     def _along(self, X: FloatArray) -> FloatArray:
         """Images of lines, (n, points, size)."""
         along = np.repeat(X[:, None], self.how.asked[1], axis=1)
-        along[:, :, self.pixels.flat[0]] = self.t
+        along[:, :, self.pixels.flat[self.along]] = self.t
         return self.draws.rounded(along.reshape(-1, self.size)).reshape(along.shape)
 
     def _ask(self, X: FloatArray) -> None:
@@ -287,7 +292,7 @@ class CornerKinks:
         """The face of a kink, by moves of one pixel at a time; None where others come between."""
         left, right = _ends(self.D[line], error, place)
         reach = min(place - left, right - place)
-        base, pixels = self.X[line].copy(), self.pixels.ravel()[1:]
+        base, pixels = self.X[line].copy(), self.others
         towards = np.where(base[pixels] > np.mean(self.draws.ends), -1.0, 1.0)
         moves = np.diag(towards * reach * (self.t[1] - self.t[0]))
         ends, shares = (left, right), self.draws.rng.random(len(pixels))
@@ -316,8 +321,8 @@ class CornerKinks:
     ) -> tuple[FloatArray, BoolArray]:
         """How far moves (n, d - 1) of the other pixels move a kink, and where nothing else does."""
         X = np.repeat(self.X[line][None, None], 2, axis=0).repeat(len(moves), axis=1)
-        X[:, :, self.pixels.ravel()[1:]] += moves
-        X[:, :, self.pixels.flat[0]] = self.t[list(ends)][:, None]
+        X[:, :, self.others] += moves
+        X[:, :, self.pixels.flat[self.along]] = self.t[list(ends)][:, None]
         still = self._along(self.X[line][None])[0, list(ends)]
         X = self.draws.rounded(X.reshape(-1, self.size))
         Y = self._unknown(X, self.draws.oracle(X)).reshape(2, len(moves), len(jump))

@@ -1,7 +1,7 @@
 """Filters that crowd: lines along pixels at the corners of images, asked evenly.
 
-At each corner of what is seen another entry of a filter bends the function.  Where the largest of a
-window is taken, faces are a filter's row, or those of two places that tie, ``w - S w``.
+At each corner of what is seen another entry of a filter bends the function; where all filters are 0
+there, the next one does.
 """
 
 from collections import Counter
@@ -10,17 +10,17 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 
 from revelu.network.images import Image
 from revelu.network.open_filters import OpenFilters
 from revelu.numerics.confidence import SIGMAS
-from revelu.numerics.shifted_sums import cropped, untied
-from revelu.probe.corner_kinks import CornerKinks, CornerLines, SeenFace
+from revelu.numerics.lone_kinks import bends
+from revelu.probe.corner_kinks import CornerKinks, CornerLines
+from revelu.probe.corner_units import CornerUnit, SeenFilter, alike
 from revelu.probe.draws import Draws
 from revelu.types import FloatArray, IntArray
 
-__all__ = ["CornerRows", "SeenFilter"]
+__all__ = ["CornerRows"]
 
 
 @dataclass
@@ -39,6 +39,8 @@ class CornerRows:
         Whether the largest of windows is taken.
     extent : (int, int) or None
         Rows and columns of a filter.
+    entry : (int, int, int)
+        Channel, row and column, from the corner, of the pixel that lines go along.
     """
 
     how: CornerLines
@@ -48,29 +50,56 @@ class CornerRows:
     found: "list[SeenFilter]" = field(default_factory=list, init=False)
     ties: bool = field(default=False, init=False)
     extent: tuple[int, int] | None = field(default=None, init=False)
+    entry: tuple[int, int, int] = field(default=(0, 0, 0), init=False)
 
     def window(self) -> tuple[int, int] | None:
-        """Rows and columns that act together with the first pixel; None where most of them do."""
-        found = []
-        for axis, size in enumerate(self.image.shape[1:]):
-            nearest, farthest = 0, size - 1
-            while nearest < farthest:
-                middle = (nearest + farthest) // 2
-                if self._acts(self.image.beyond(axis, 0, 1, middle)):
-                    nearest = middle + 1
-                else:
-                    farthest = middle
-                if size > 1 and nearest >= self.how.local * size:
-                    return None
-            found.append(nearest + 1)
-        return found[0], found[1]
+        """Rows and columns that act together with the first pixel; None where most of them do.
 
-    def _acts(self, pixels: IntArray) -> bool:
-        """Whether some pixels change what the first one does."""
+        Where all filters are 0 there, with the next pixel: as long as none before it is seen, no
+        more than the first place of a filter sees it.
+        """
+        for entry in self._entries:
+            if not self._bends(self.image.pixel(*entry)):
+                continue
+            found = []
+            for axis, size in enumerate(self.image.shape[1:]):
+                nearest, farthest = entry[1 + axis], size - 1
+                while nearest < farthest:
+                    middle = (nearest + farthest) // 2
+                    beyond = self.image.beyond(axis, 0, 1, middle)
+                    if self._acts(self.image.pixel(*entry), beyond):
+                        nearest = middle + 1
+                    else:
+                        farthest = middle
+                    if size > 1 and nearest >= self.how.local * size:
+                        return None
+                found.append(nearest + 1)
+            self.entry = entry
+            return found[0], found[1]
+        return 1, 1
+
+    @property
+    def _entries(self) -> list[tuple[int, int, int]]:
+        """Channels, rows and columns at a corner, the nearest first."""
+        channels, rows, columns = (range(min(size, 3)) for size in self.image.shape)
+        return sorted(product(channels, rows, columns), key=lambda entry: (sum(entry[1:]), entry))
+
+    def _bends(self, pixel: int) -> bool:
+        """Whether the function bends along a pixel."""
+        n, d = self.how.asked[0], self.image.size
+        X = np.repeat(self.draws.drawn(n, d)[None], 3, axis=0)
+        X[:, :, pixel] = np.linspace(*self.draws.ends, 3)[:, None]
+        flat = self.draws.rounded(X.reshape(-1, d))
+        Y = self.draws.oracle(flat)
+        error = self.draws.noise.sigma_at(flat, Y).reshape(3, n, -1).sum(axis=0)
+        return bool(bends(np.diff(Y.reshape(3, n, -1), n=2, axis=0)[0], error).any())
+
+    def _acts(self, pixel: int, others: IntArray) -> bool:
+        """Whether some pixels change what another one does."""
         n, d = self.how.asked[0], self.image.size
         X = np.repeat(self.draws.drawn(n, d)[None], 4, axis=0)
-        X[1::2, :, 0], X[::2, :, 0] = self.draws.ends[0], self.draws.ends[1]
-        X[2:][:, :, pixels] = self.draws.drawn(n, len(pixels))
+        X[1::2, :, pixel], X[::2, :, pixel] = self.draws.ends
+        X[2:][:, :, others] = self.draws.drawn(n, len(others))
         flat = self.draws.rounded(X.reshape(-1, d))
         Y = self.draws.oracle(flat)
         error = np.sqrt((self.draws.noise.sigma_at(flat, Y) ** 2).reshape(4, n, -1).sum(axis=0))
@@ -86,65 +115,74 @@ class CornerRows:
         window : (int, int)
             Rows and columns that act together.
         """
-        shape = (self.image.shape[0], *window)
         ends = [range(2 if size > 1 else 1) for size in window]
         last = [self._last(axis) for axis in (0, 1)]
-        for down, across in product(*ends):
+        for turns in product(*ends):
             box = [
                 (end + 1 - size, end + 1) if is_last else (0, size)
-                for is_last, size, end in zip((down, across), window, last, strict=True)
+                for is_last, size, end in zip(turns, window, last, strict=True)
             ]
-            turned = (
-                slice(None),
-                slice(None, None, 1 - 2 * down),
-                slice(None, None, 1 - 2 * across),
-            )
-            pixels = self.image.pixels(box[0], box[1]).reshape(shape)[turned]
-            corner = CornerKinks(self.how, self.draws, self.image.size, pixels)
-            corner.look(self.how.most_rounds[bool(self.corners)])
-            self.corners.append((turned, corner))
+            for entry in self._entries if any(turns) else [self.entry]:
+                corner = self._corner(box, turns, entry)
+                if not any(turns) or self._bends(int(corner.pixels.flat[corner.along])):
+                    corner.look(self.how.most_rounds[bool(self.corners)])
+                    self.corners.append((_turned(*turns), corner))
+                    break
             if corner.jumps:
                 return
         self._collect()
 
+    def _corner(
+        self, box: list[tuple[int, int]], turns: tuple[int, ...], entry: tuple[int, int, int]
+    ) -> CornerKinks:
+        """Lines along an entry of some rows and columns, turned so that a corner is the first."""
+        shape = (self.image.shape[0], *(end - start for start, end in box))
+        pixels = self.image.pixels(box[0], box[1]).reshape(shape)[_turned(*turns)]
+        along = int(np.ravel_multi_index(entry, shape))
+        return CornerKinks(self.how, self.draws, self.image.size, pixels, along)
+
     def look_beside(self, known: Callable[[FloatArray], FloatArray]) -> bool:
-        """Find filters beside those of a network, and return whether there are any."""
-        before = self.found
+        """Find filters beside those of a network, and return whether there are any.
+
+        Where corners show none, filters may be 0 at all of them: the next entry is tried.
+        """
         for _, corner in self.corners:
             corner.look_beside(known)
-        self._collect()
-        return any(not any(one is other for other in before) for one in self.found)
+        if self._collect():
+            return True
+        shape = self.corners[0][1].pixels.shape
+        along = {corner.along for turned, corner in self.corners if turned == _turned(0, 0)}
+        for entry in self._entries:
+            if all(at < size for at, size in zip(entry, shape, strict=True)):
+                corner = self._corner([(0, size) for size in shape[1:]], (0, 0), entry)
+                if corner.along not in along:
+                    corner.look_beside(known)
+                    self.corners.append((_turned(0, 0), corner))
+                    return self._collect()
+        return False
 
     @property
-    def notes(self) -> tuple[str, ...]:
-        """What is not known of the filters."""
-        n = sum(one.is_least for one in self.found)
-        if not n:
-            return ()
-        said = f"{n} filters may be on where they are said to be off: their biases are the least"
-        return (f"{said} that ties allow",)
-
-    def open_filters(self, before: OpenFilters | None) -> OpenFilters:
-        """Return the filters found, laid out as fewer were before."""
+    def open_filters(self) -> OpenFilters:
+        """The filters found."""
         kernels = np.array([one.kernel for one in self.found])
         biases = np.array([one.b for one in self.found])
         is_open = np.array([not one.is_oriented for one in self.found])
-        if before is not None:
-            return replace(before, kernels=kernels, biases=biases, is_open=is_open)
-        return OpenFilters(kernels, biases, is_open, self.image.shape, self.draws.on)
+        is_least = np.array([one.is_least for one in self.found])
+        return OpenFilters(kernels, biases, is_open, is_least, self.image.shape, self.draws.on)
 
-    def _collect(self) -> None:
-        """Filters of all corners, each of them once, beside those that are known."""
+    def _collect(self) -> bool:
+        """Filters of all corners, each of them once; return whether some were not known."""
+        before = self.found
         units = [
-            (turned, _Unit(corner, corner.pixels.shape, group, ties=False))
+            (turned, CornerUnit(corner, corner.pixels.shape, group, ties=False))
             for turned, corner in self.corners
-            for group in _alike(corner)
+            for group in alike(corner)
         ]
         self.ties = self.ties or any(unit.shows_ties for _, unit in units)
         units = [(turned, replace(unit, ties=self.ties)) for turned, unit in units]
         extents = Counter(extent for _, unit in units if (extent := unit.extent) is not None)
         if not extents:
-            return
+            return False
         extent = self.extent or extents.most_common(1)[0][0]
         self.extent = extent
         atol = 1.0 / self.how.asked[1]
@@ -158,6 +196,7 @@ class CornerRows:
                         other for other in self.found if not any(other is o for o in same)
                     ]
                     self.found.append(best)
+        return any(not any(one is other for other in before) for one in self.found)
 
     def _last(self, axis: int) -> int:
         """The last row or column that the outputs see: windows may leave some out."""
@@ -178,183 +217,6 @@ class CornerRows:
         return nearest
 
 
-@dataclass(frozen=True)
-class SeenFilter:
-    """A filter, as a corner shows it.
-
-    Attributes
-    ----------
-    kernel : ndarray, shape (channels, rows, columns)
-        Of norm 1.
-    b : float
-    error : float
-        The largest standard error.
-    is_least : bool
-        The bias is the least that it may be: only ties were seen.
-    is_oriented : bool
-        Whether the sign is known.
-    """
-
-    kernel: FloatArray
-    b: float
-    error: float
-    is_least: bool
-    is_oriented: bool
-
-    def turned_to(self, other: "SeenFilter") -> float:
-        """The sign with which it is more like another."""
-        return 1.0 if (self.kernel * other.kernel).sum() > 0.0 else -1.0
-
-    def is_of(self, other: "SeenFilter", atol: float) -> bool:
-        """Whether two are one, whatever their signs."""
-        sign = self.turned_to(other)
-        atol = max(atol, SIGMAS * float(np.hypot(self.error, other.error)))
-        if np.abs(self.kernel - sign * other.kernel).max() > atol:
-            return False
-        return self.is_least or other.is_least or abs(self.b - sign * other.b) <= atol
-
-    def merged(self, others: "list[SeenFilter]") -> "SeenFilter":
-        """Return the one of whom most is known."""
-        every = [*others, self]
-        best = min(every, key=lambda one: (one.is_least, -one.b if one.is_least else one.error))
-        known = next((one for one in every if one.is_oriented), best)
-        if best.is_oriented or not known.is_oriented:
-            return best
-        sign = best.turned_to(known)
-        return replace(best, kernel=sign * best.kernel, b=sign * best.b, is_oriented=True)
-
-
-@dataclass(frozen=True)
-class _Unit:
-    """Faces of kinks alike at a corner: one filter's, as a rule.
-
-    Attributes
-    ----------
-    shape : (int, int, int)
-        Channels, rows and columns of what acts together.
-    ties : bool
-        Whether faces may be those of two places that tie.
-    """
-
-    corner: CornerKinks
-    shape: tuple[int, int, int]
-    seen: list[SeenFace]
-    ties: bool
-
-    @property
-    def shows_ties(self) -> bool:
-        """Whether some of its faces are ties, and others are not alike."""
-        return not self._is_plain and any(
-            replace(self, ties=True).untied(one) is not None for one in self.seen
-        )
-
-    @property
-    def extent(self) -> tuple[int, int] | None:
-        """Rows and columns of its filter; None where only ties show it that are not understood."""
-        sizes = [self._box(one).shape[1:] for one in self.seen if not self._may_tie(one)]
-        sizes += [tied.shape[1:] for one in self.seen if (tied := self.untied(one)) is not None]
-        return min(sizes, key=lambda size: size[0] * size[1], default=None)
-
-    def filters(self, extent: tuple[int, int]) -> list[SeenFilter]:
-        """Return those of a size."""
-        beyond = np.ones(self.shape, dtype=bool)
-        beyond[:, : extent[0], : extent[1]] = False
-        pixels = np.flatnonzero(beyond.ravel()[1:])
-        plain = [
-            one
-            for one in self.seen
-            if not self._may_tie(one) and self._fits(self._box(one), extent)
-        ]
-        if plain:
-            return [self._plain(one.without(pixels), extent) for one in plain]
-        for one in self.seen:
-            tied = self.untied(one)
-            if tied is not None and self._fits(tied, extent):
-                return [self._tied(one, tied, extent)]
-        return []
-
-    def _plain(self, one: SeenFace, extent: tuple[int, int]) -> SeenFilter:
-        """The filter whose row a face is."""
-        w, C = self.corner.row(one.face)
-        kernel = w[:-1].reshape(self.shape)[:, : extent[0], : extent[1]]
-        up = self._up(one) if not self._is_plain else self._below(kernel, float(w[-1]), one)
-        scale = (up or 1.0) / float(np.linalg.norm(kernel))
-        error = float(np.sqrt(np.diag(C)).max() * abs(scale))
-        return SeenFilter(scale * kernel, scale * w[-1], error, False, up != 0.0)
-
-    def _below(self, kernel: FloatArray, b: float, one: SeenFace) -> float:
-        """The sign with which the other places are under 0 at all kinks; 0 where that is open."""
-        images = self._kinks()[:, :-1].reshape(-1, *self.shape)
-        windows = sliding_window_view(images, kernel.shape, axis=(1, 2, 3))
-        z = (windows * kernel).sum(axis=(4, 5, 6)).reshape(len(images), -1)[:, 1:] + b
-        ups = [
-            up
-            for up in (1.0, -1.0)
-            if (up * z).max(initial=0.0) <= self.corner.row(one.face)[1].max() ** 0.5
-        ]
-        return ups[0] if self.ties and len(ups) == 1 else 0.0
-
-    def _tied(self, one: SeenFace, tied: FloatArray, extent: tuple[int, int]) -> SeenFilter:
-        """The filter that ties, with the least bias with which no kink is where it is off."""
-        scale = self._up(one) / float(np.linalg.norm(tied))
-        kernel = np.zeros(self.shape)
-        kernel[:, : tied.shape[1], : tied.shape[2]] = scale * tied
-        b = -float((self._kinks()[:, :-1] @ kernel.ravel()).min())
-        error = self._row(one)[1] * abs(scale)
-        return SeenFilter(kernel[:, : extent[0], : extent[1]], b, error, True, True)
-
-    def _up(self, one: SeenFace) -> float:
-        """On which side of a face all kinks alike are: there, the filter is over the others."""
-        above = self._kinks() @ self.corner.row(one.face)[0]
-        return 1.0 if above[np.argmax(np.abs(above))] > 0.0 else -1.0
-
-    def _kinks(self) -> FloatArray:
-        """Pixels at kinks alike, and a one."""
-        every = max(self.seen, key=lambda one: len(one.places))
-        t = self.corner.t
-        return np.column_stack([t[0] + every.places * (t[1] - t[0]), every.P])
-
-    @property
-    def _is_plain(self) -> bool:
-        """Whether one face has all kinks alike."""
-        return len(self.seen) == 1 and self.seen[0].is_all
-
-    def _row(self, one: SeenFace) -> tuple[FloatArray, float]:
-        """Weights of a face, what does not differ from 0 being 0, and the largest error."""
-        w, C = self.corner.row(one.face)
-        errors = np.sqrt(np.diag(C))[:-1]
-        w = np.where(np.abs(w[:-1]) <= SIGMAS * errors, 0.0, w[:-1])
-        return w.reshape(self.shape), float(errors.max())
-
-    def _box(self, one: SeenFace) -> FloatArray:
-        return cropped(self._row(one)[0], 0.0)[0]
-
-    @staticmethod
-    def _fits(kernel: FloatArray, extent: tuple[int, int]) -> bool:
-        return bool(kernel.shape[1] <= extent[0] and kernel.shape[2] <= extent[1])
-
-    def _may_tie(self, one: SeenFace) -> bool:
-        """Whether even images are on the face, where the largest of windows is taken."""
-        return self.ties and self.corner.has_even(one.face)
-
-    def untied(self, one: SeenFace) -> FloatArray | None:
-        """The kernel of which a face is a tie; None where it is none."""
-        if not self._may_tie(one):
-            return None
-        w, error = self._row(one)
-        found = untied(cropped(w, 0.0)[0], SIGMAS * error)
-        return None if found is None else found[0]
-
-
-def _alike(corner: CornerKinks) -> list[list[SeenFace]]:
-    """Faces whose changes of slope are alike."""
-    slack = np.sqrt(corner.D.shape[2]) + SIGMAS
-    error = np.median(corner.errors, axis=0)
-    groups: list[list[SeenFace]] = []
-    for one in corner.seen:
-        apart = [np.linalg.norm((one.jump - group[0].jump) / error) for group in groups]
-        if apart and min(apart) <= slack:
-            groups[int(np.argmin(apart))].append(one)
-        else:
-            groups.append([one])
-    return groups
+def _turned(down: int, across: int) -> tuple[slice, ...]:
+    """What turns rows and columns."""
+    return slice(None), slice(None, None, 1 - 2 * down), slice(None, None, 1 - 2 * across)

@@ -51,6 +51,12 @@ class Draws:
         is_low = self.rng.random((n, m)) < self.rng.random((n, 1))
         return np.asarray(np.where(is_outer, np.where(is_low, *self.ends), X))
 
+    def varied(self, x: FloatArray, pixels: IntArray, n: int) -> FloatArray:
+        """One image, (d,), in which some pixels vary, (n, d)."""
+        X = np.repeat(x[None], n, axis=0)
+        X[:, pixels] = self.drawn(n, len(pixels))
+        return self.rounded(X)
+
     def levels(self, n: int, size: int, pixels: IntArray, uneven: float) -> FloatArray:
         """Images of a level, a few rows and columns of another one, and shares of those drawn.
 

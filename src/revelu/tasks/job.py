@@ -117,7 +117,13 @@ def given_rows(inputs: Any, oracle: Oracle) -> FloatArray | None:
     """
     if inputs is None:
         return None
-    rows = rows_for(inputs, oracle, oracle.box if oracle.domain is None else None)
+    box = oracle.box if oracle.domain is None else None
+    try:
+        rows = rows_for(inputs, oracle, box)
+    except InputError as error:
+        if box is None or box != getattr(oracle.target, "clips_to", None):
+            raise
+        raise InputError(f"{error}, to which the file clips its inputs: clip them first") from None
     if oracle.domain is not None:
         oracle.domain.to_coordinates(rows)
     if not len(rows):

@@ -17,6 +17,7 @@ from revelu.oracle import Domain, Oracle, whole_number
 from revelu.oracle.labels import as_labels
 from revelu.recovery import Recovery, Status
 from revelu.tasks.extract.advice import MUTE
+from revelu.tasks.extract.clipped_inputs import box_of_file
 from revelu.tasks.extract.job import CertifyingJob
 from revelu.tasks.extract.labels import verify_labels
 from revelu.tasks.extract.precision import refusal
@@ -115,12 +116,14 @@ def verify(
         raise InputError(f"the network has {network.dim_in} inputs, the target {oracle.dim_target}")
     if oracle.box is not None and labels:
         raise InputError("labels are asked for everywhere; inside a box they are not supported")
+    boxed = "" if labels else box_of_file(oracle)
     # The checks of an extraction's own certificate must not be asked again: another stream.
     rows = given_rows(inputs, oracle)
     job = CertifyingJob(oracle, seed, progress, "verify", "verify", checks, rows)
     try:
         with oracle.phase("verify"):
-            return job.finished((_with_labels if labels else _verified)(job, network))
+            found = job.finished((_with_labels if labels else _verified)(job, network))
+            return replace(found, evidence=(boxed, *found.evidence)) if boxed else found
     finally:
         oracle.listener = None
 

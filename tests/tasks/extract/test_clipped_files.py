@@ -110,3 +110,16 @@ def test_a_place_that_was_said_is_asked_instead(tmp_path):
         found = revelu.extract(path, budget=300, **place)
         assert "[0, 1]" not in found.domain
         assert not any("the file clips" in said for said in found.evidence)
+
+
+def test_a_network_is_verified_where_its_target_clips(tmp_path):
+    path = clipped(tmp_path / "clip.onnx")
+    found = revelu.verify(pooled(), str(path))
+    assert found.status is revelu.Status.RECOVERED, found.evidence
+    assert any("clips its inputs to [0, 1]" in said for said in found.evidence)
+
+
+def test_inputs_beyond_a_clip_are_refused_by_its_name(tmp_path):
+    path = clipped(tmp_path / "clip.onnx")
+    with pytest.raises(revelu.InputError, match="to which the file clips its inputs"):
+        revelu.extract(str(path), inputs=np.full((2, 81), 2.0))

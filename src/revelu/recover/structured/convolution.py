@@ -254,7 +254,7 @@ class StructureSearch(Search):
     def _explained(self, network: LayeredNetwork, left: float) -> LayeredNetwork | None:
         """The network, if it leaves no more of the answers than their errors."""
         floor = self.method.floor if self.below is None else self.method.floor_above
-        if left <= floor * self._relative_error():
+        if left <= floor * self.noise.overall:
             return network
         self.why_not.append(f"filters leave {left:.1g} of the answers unexplained")
         return None
@@ -279,11 +279,6 @@ class StructureSearch(Search):
         found = [self.image.pixel(0, min(s, height - 1), min(s, width - 1)) for s in steps]
         found.append(self.image.pixel(channels - 1, height // 2, width // 2))
         return list(dict.fromkeys(found))
-
-    def _relative_error(self) -> float:
-        return float(np.linalg.norm(self.noise.nu * self.noise.scale)) / float(
-            np.linalg.norm(self.noise.scale)
-        )
 
     def _filters_at(self, pixel: int) -> tuple[Convolution, Pooling | None] | None:
         """Filters that a pixel shows, and the layers around them; at a corner of a few lines."""
@@ -353,17 +348,8 @@ class StructureSearch(Search):
         jumps = np.array([rows[one.copies[0][0]].jump for one in filters])
         if any(np.isnan(one.b) for one in turned):
             lines = self.method.lines
-            found = self.method.biases.find(
-                self.oracle,
-                self.noise,
-                self.image,
-                turned,
-                jumps,
-                seen.pixel,
-                self.rng,
-                lines,
-                rtol,
-            )
+            asked, how = (self.oracle, self.noise, self.image), (self.rng, lines, rtol)
+            found = self.method.biases.find(*asked, turned, jumps, seen.pixel, *how)
             if found is None:
                 self.why_not.append("filters tie wherever they were seen")
                 return None
@@ -410,15 +396,13 @@ class StructureSearch(Search):
         """Ask where features above known layers are on that hardly any answer shows."""
         if self.below is None:
             return
-
-        def features(X: FloatArray) -> FloatArray:
-            H = np.maximum(conv(below.features(X).reshape(len(X), -1)), 0.0)
-            return H if pool is None else pool(H)
-
-        below, method = self.below, self.method
+        below, method, above = self.below, self.method, KnownFilters(conv, pool)
         X = self._drawn(method.most_drawn)
-        missing = method.fewest - np.count_nonzero(features(self.asked), axis=0)
-        is_on = features(X) > 0.0
+        H, drawn = (
+            above.features(below.features(Z).reshape(len(Z), -1)).reshape(len(Z), -1)
+            for Z in (self.asked, X)
+        )
+        missing, is_on = method.fewest - np.count_nonzero(H, axis=0), drawn > 0.0
         chosen: set[int] = set()
         for j in np.flatnonzero(missing > 0):
             chosen.update(np.flatnonzero(is_on[:, j])[: missing[j]].tolist())
@@ -449,7 +433,7 @@ class StructureSearch(Search):
         weights, below = 1.0 / self.noise.growth(self.asked), self.below
         X = self.asked if below is None else below.features(self.asked).reshape(len(weights), -1)
         fit = JointFit(conv, slopes, pool, X, self.answers, weights, self.rng)
-        own = self._relative_error() * self.method.settled
+        own = self.noise.overall * self.method.settled
         # The errors of rounded answers hide the last ones of filters, and a step costs no query.
         enough = own if self.noise.is_exact else 0.0
         left = fit.run(enough)

@@ -5,7 +5,8 @@ signs are open, with others beside that are always on: what outputs read of thos
 the fit leaves shows filters that were missed: lines are asked again where it is taken away.
 """
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from revelu.numerics.interruption import interruptible
 from revelu.probe.corner_kinks import CornerLines
 from revelu.probe.corner_rows import CornerRows
 from revelu.probe.draws import Draws
+from revelu.probe.window_images import WindowImages
 from revelu.recover.method import Candidate, Disagreement, Search, Why
 from revelu.recover.structured.joint_fit import JointFit
 from revelu.recover.structured.pixel_rows import PixelRows
@@ -47,7 +49,8 @@ class StructureInBox(Search):
     X: FloatArray = field(init=False)
     Y: FloatArray = field(init=False)
     held: LayeredNetwork = field(init=False)
-    """Random images, what they were answered, and the dense layer above filters as measured."""
+    fit: JointFit = field(init=False)
+    """Images, what they were answered, the layers above filters as measured, and the last fit."""
 
     def __post_init__(self) -> None:
         self.X = np.empty((0, self.oracle.dim_in))
@@ -55,27 +58,30 @@ class StructureInBox(Search):
 
     def propose(self) -> Candidate:
         """Find filters, lay them out, and fit."""
+        return self._candidate(self._found)
+
+    def repair(self, seen: Disagreement) -> Candidate | None:
+        """Fit to inputs where it is wrong, too, once."""
+        self.n_repairs += 1
+        return self._candidate(lambda: self._refitted(seen.X)) if self.n_repairs == 1 else None
+
+    def _candidate(self, find: Callable[[], tuple[LayeredNetwork, float] | str]) -> Candidate:
+        """What is found, and what is to be said of it."""
         try:
             with interruptible(self.oracle.check_time):
-                found = self._found()
+                found = find()
         except (LimitReachedError, SaturatedError) as error:
             return Candidate(None, Why.of(error), obstacles=(str(error),))
         if isinstance(found, str):
             return Candidate(None, Why.NOT_SHARED, obstacles=(f"no shared weights: {found}",))
         network, left = found
-        if left > self.alike * self._error:
+        if left > self.alike * self.noise.overall:
             said = f"filters leave {left:.1g} of the answers: one that is rarely on may be missing"
             return Candidate(network, Why.UNRESOLVED, obstacles=(said,))
-        return Candidate(network, Why.EXPLAINED, notes=self.corners.notes)
-
-    @property
-    def _error(self) -> float:
-        """What an answer errs by, as a share of its size."""
-        return float(np.linalg.norm(self.noise.errors) / np.linalg.norm(self.noise.scale))
-
-    def repair(self, seen: Disagreement) -> None:
-        """One fit has used all that was asked."""
-        del seen
+        sums = self.fit.conv(self.X).reshape(len(self.X), len(self.fit.conv.biases), -1)
+        n = int((sums >= 0.0).all(axis=(0, 2)).sum())
+        said = f"filters that are always on add what is affine, as of leaky units: {n}"
+        return Candidate(network, Why.EXPLAINED, notes=(said,) if n else ())
 
     def _found(self) -> tuple[LayeredNetwork, float] | str:
         """The network, and what share of the answers it leaves; or why there is none."""
@@ -89,22 +95,20 @@ class StructureInBox(Search):
         corners.look(window)
         if not corners.found:
             return "no corner shows filters"
-        laid: OpenFilters | None = None
         left = np.inf
         for n_looks in range(self.most_looks):
-            filters = corners.open_filters(laid)
-            laid = filters if laid is not None else self._laid_out(filters, draws)
+            laid = self._laid_out(corners.open_filters, draws)
             if laid is None or laid.n_features > self.most_features:
                 return "windows of filters are not understood"
             self.tell("fitting filters and the dense layer")
             before, (network, left) = left, self._fitted(laid, draws)
             is_last = n_looks + 1 == self.most_looks or left > before / 2.0
-            if left <= self.alike * self._error or is_last:
+            if left <= self.alike * self.noise.overall or is_last:
                 break
             self.tell("looking for filters beside them")
             if not any(corners.look_beside(self.held) for _ in range(2)):
                 break
-        if left > self.most_left * self._error:
+        if left > self.most_left * self.noise.overall:
             return f"filters leave {left:.1g} of the answers unexplained"
         return network, left
 
@@ -113,31 +117,53 @@ class StructureInBox(Search):
         n = int(filters.conv.places[1] * len(filters.conv.biases))
         n += max(self.least_spare, n // 4)
         first = Image(filters.shape).pixels((0, 1), (0, filters.shape[2]))
-        X = np.full((n, self.oracle.dim_in), draws.dark)
-        X[:, first] = draws.drawn(n, len(first))
-        X = draws.rounded(X)
-        error = float(np.linalg.norm(self.noise.errors))
-        return filters.explaining(X, self.oracle(X), self.most_rows, error)
+        d, error = self.oracle.dim_in, float(np.linalg.norm(self.noise.errors))
+        # In the dark filters may not bend at all.
+        for shown in (np.full(d, draws.dark), draws.drawn(1, d)[0]):
+            X = draws.varied(shown, first, n)
+            Y = self.oracle(X)
+            affine = np.column_stack([X[:, first], np.ones(n)])
+            left = Y - affine @ np.linalg.lstsq(affine, Y, rcond=None)[0]
+            if np.linalg.norm(left) > self.alike * error * np.sqrt(n):
+                break
+        return filters.explaining(X, Y, self.most_rows, error)
 
     def _fitted(self, filters: OpenFilters, draws: Draws) -> tuple[LayeredNetwork, float]:
         """All weights, and what they leave of random images."""
         n = int((1.0 + self.spare) * filters.n_features) + self.least_spare
-        X = draws.rounded(draws.drawn(max(0, n - len(self.X)), self.oracle.dim_in))
+        X = draws.drawn(max(0, n - len(self.X)), self.oracle.dim_in)
+        beside = WindowImages(filters, draws).beside(np.concatenate([self.X, X]))
+        asked = self._asked(draws.rounded(np.concatenate([X, beside])))
+        fit = JointFit(filters.conv, None, filters.pool, *asked, self.rng, filters.are_known)
+        # Filters stay where they were measured as long as some may be missing.
+        measured = replace(fit, is_held=filters.are_measured)
+        left = measured.run(0.0, 12)
+        self.held, self.fit = LayeredNetwork(measured.layers()), measured
+        if left > self.most_left * self.noise.overall:
+            return self.held, left
+        fit.conv = measured.conv
+        left = fit.run(0.0)
+        shares = fit.shares()
+        is_kept, turned = filters.signs(fit.conv.kernels, fit.A[:-1], shares)
+        self.fit = fit.only(is_kept)
+        self.fit.conv = self.fit.conv.flip(turned)
+        after = self.fit.run(0.0)
+        if after > self.alike * left:
+            # Those beside add what is affine.
+            self.fit = fit.only(shares > self.noise.overall)
+            after = self.fit.run(0.0)
+        return LayeredNetwork(self.fit.layers()), after
+
+    def _refitted(self, X: FloatArray) -> tuple[LayeredNetwork, float]:
+        """As :meth:`_fitted`, to more images."""
+        asked = self._asked(X)
+        self.fit = replace(self.fit, X=asked[0], Y=asked[1], weights=asked[2])
+        left = self.fit.run(0.0)
+        return LayeredNetwork(self.fit.layers()), left
+
+    def _asked(self, X: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """All images asked, these among them, their answers, and what each counts."""
         self.Y = np.concatenate([self.Y, self.oracle(X)]) if len(X) else self.Y
         self.X = np.concatenate([self.X, X])
-        X, Y = self.X, self.Y
-        errors = self.noise.sigma_at(X, Y).max(axis=1)
-        fit = JointFit(filters.conv, None, filters.pool, X, Y, errors.min() / errors, self.rng)
-        # Filters stay where they were measured as long as some may be missing.
-        fit.run(np.inf)
-        self.held = LayeredNetwork(fit.layers())
-        left = fit.run(0.0)
-        is_kept, turned = filters.signs(fit.conv.kernels, fit.A[:-1], fit.shares())
-        if is_kept.all() and not turned.any():
-            return LayeredNetwork(fit.layers()), left
-        fewer = fit.only(is_kept)
-        fewer.conv = fewer.conv.flip(turned)
-        after = fewer.run(0.0)
-        if after > self.alike * left:
-            fewer, after = fit, left
-        return LayeredNetwork(fewer.layers()), after
+        errors = self.noise.sigma_at(self.X, self.Y).max(axis=1)
+        return self.X, self.Y, errors.min() / errors

@@ -36,6 +36,8 @@ class JointFit:
     Y : ndarray, shape (n, k)
     weights : ndarray, shape (n,)
         One over the standard error of an answer, but for a factor.
+    is_held : ndarray of bool, shape (filters, entries + 1), optional
+        Numbers of filters, their biases last, that stay as they are.
     A : ndarray, shape (features + 1, k)
         The dense layer, its biases last.
     most_spare : int
@@ -58,6 +60,7 @@ class JointFit:
     Y: FloatArray
     weights: FloatArray
     rng: np.random.Generator
+    is_held: BoolArray | None = None
     most_spare: int = 400
     ridge: float = 1e-15
     steeper: float = 30.0
@@ -80,16 +83,22 @@ class JointFit:
         """
         left = self._solve()
         for _ in range(n_steps):
-            if left <= rtol:
+            if left <= rtol or (self.is_held is not None and self.is_held.all()):
                 break
             before = self.conv, self.slopes, self.A, left
-            if not self._step():
+            step = self._step()
+            if step is None:
                 break
-            left = self._solve()
-            if left > 0.5 * before[3]:
-                # Roots of means of these squares differ by this much by chance.
-                if left > before[3] * (1.0 + SIGMAS / np.sqrt(self._left.size)):
-                    self.conv, self.slopes, self.A, left = before
+            # Roots of means of these squares differ by this much by chance.
+            chance = 1.0 / np.sqrt(self._left.size)
+            for share in (1.0, 0.5, 0.5**2):
+                self.conv, self.slopes = self._moved(before[0], before[1], share * step)
+                left = self._solve()
+                if left <= before[3] * (1.0 + chance):
+                    break
+            if left > before[3] * (1.0 + SIGMAS * chance):
+                self.conv, self.slopes, self.A, left = before
+            if left > before[3] * (1.0 - chance):
                 break
         return left
 
@@ -108,12 +117,8 @@ class JointFit:
         pool = self.pool
         pool = None if pool is None else replace(pool, shape=conv.shape_out)
         slopes = None if slopes is None else slopes[is_kept]
-        return replace(self, conv=conv, slopes=slopes, pool=pool)
-
-    @property
-    def dense(self) -> Dense:
-        """The layer above."""
-        return Dense(np.ascontiguousarray(self.A[:-1].T), self.A[-1].copy())
+        is_held = None if self.is_held is None else self.is_held[is_kept]
+        return replace(self, conv=conv, slopes=slopes, pool=pool, is_held=is_held)
 
     @property
     def units(self) -> Relu | Prelu:
@@ -131,13 +136,13 @@ class JointFit:
         P, Y = self._features(), self.Y * self.weights[:, None]
         n, m = P.shape
         R = self.rng.standard_normal((n, max(1, min(n - m, self.most_spare))))
+        B, change = np.column_stack([Y, R]), np.inf
         # Filters that move by little leave the factors as good as they were.
-        found = None if self._factor is None else self._least_squares(P, np.column_stack([Y, R]))
-        if found is None:
+        if self._factor is not None:
+            found, change = self._solved(P, B)
+        if change >= self.converged:
             self._factor = self._factored(P)
-            found = self._least_squares(P, np.column_stack([Y, R]))
-        if found is None:  # what is left says how good it is
-            found = self._solved(P, np.column_stack([Y, R]))[0]
+            found, _ = self._solved(P, B)
         self.A = found[:, : Y.shape[1]]
         R -= P @ found[:, Y.shape[1] :]
         self._Q = np.linalg.qr(R)[0]
@@ -182,32 +187,37 @@ class JointFit:
                 break
         return np.asarray(x), change
 
-    def _least_squares(self, P: FloatArray, B: FloatArray) -> FloatArray | None:
-        """As :meth:`_solved`; None where the factor does not lead to it."""
-        x, change = self._solved(P, B)
-        return x if change < self.converged else None
-
-    def _step(self) -> bool:
-        """Move the filters to where the spare answers say."""
+    def _step(self) -> FloatArray | None:
+        """How far filters are from where the spare answers say, (filters, entries + 1)."""
         J = self._derivatives()
-        n_filters, entries = len(self.conv.biases), J.shape[2] // len(self.conv.biases)
+        theta = np.column_stack([self.conv.kernels.reshape(J.shape[2], -1), self.conv.biases])
+        # A filter that grows changes nothing: the layer above makes up for it.
+        theta /= np.linalg.norm(theta, axis=1)[:, None]
+        M = J.reshape(-1, *J.shape[2:])
+        moved = M[..., : theta.shape[1]]
+        if self.is_held is not None:
+            moved[:, self.is_held] = 0.0
+            theta[self.is_held.any(axis=1)] = 0.0
+        moved -= np.einsum("nfe,fe,fg->nfg", moved, theta, theta)
         # Outputs are one below another.
-        M = J.reshape(-1, J.shape[2])
         try:
-            e = np.linalg.lstsq(M, self._left.T.ravel(), rcond=1e-9)[0].reshape(n_filters, entries)
+            e = np.linalg.lstsq(M.reshape(len(M), -1), self._left.T.ravel(), rcond=1e-9)[0]
         except np.linalg.LinAlgError:  # LAPACK's divide and conquer may not converge
-            return False
-        if not np.isfinite(e).all():
-            return False
-        if self.slopes is not None:
-            self.slopes, e = self.slopes + e[:, -1], e[:, :-1]
-        shape = self.conv.kernels.shape
-        kernels = self.conv.kernels + e[:, :-1].reshape(shape)
-        self.conv = self.conv.with_filters(kernels, self.conv.biases + e[:, -1])
-        return True
+            return None
+        return np.asarray(e.reshape(M.shape[1:])) if np.isfinite(e).all() else None
+
+    @staticmethod
+    def _moved(
+        conv: Convolution, slopes: FloatArray | None, e: FloatArray
+    ) -> tuple[Convolution, FloatArray | None]:
+        """Filters, and slopes of leaky units, after a step."""
+        if slopes is not None:
+            slopes, e = slopes + e[:, -1], e[:, :-1]
+        kernels = conv.kernels + e[:, :-1].reshape(conv.kernels.shape)
+        return conv.with_filters(kernels, conv.biases + e[:, -1]), slopes
 
     def _derivatives(self, most_numbers: int = 2**22) -> FloatArray:
-        """``Q' dY/dtheta``, (k, spare, filters * (entries + 1)), each filter's bias last.
+        """``Q' dY/dtheta``, (k, spare, filters, entries + 1), each filter's bias last.
 
         Of leaky units its slope comes after that.
         """
@@ -216,6 +226,7 @@ class JointFit:
         k, spare = self.A.shape[1], self._Q.shape[1]
         found = np.zeros((k, spare, F, entries + 1 + (slopes is not None)))
         A = self.A[:-1].reshape(F, -1, k)
+        moving = [f for f in range(F) if self.is_held is None or not self.is_held[f].all()]
         QW = self._Q * self.weights[:, None]
         n_rows = max(1, most_numbers // (n_places * max(entries, F)))
         for start in range(0, len(self.X), n_rows):
@@ -223,9 +234,10 @@ class JointFit:
             X = self.X[rows]
             patches = conv.patches(X)
             sums = conv(X).reshape(len(X), F, n_places)
-            for f in range(F):
+            for f in moving:
                 z, slope = sums[:, f], 0.0 if slopes is None else float(slopes[f])
-                read = _read(np.where(z > 0.0, z, slope * z), A[f], pool)  # (n, places, k)
+                H = np.where(z > 0.0, z, slope * z)
+                read = A[f][None] if pool is None else pool.read_by(A[f], H)  # (n, places, k)
                 B = np.where(z > 0.0, 1.0, slope)[:, :, None] * read
                 moved = np.matmul(B.transpose(0, 2, 1), patches)  # (n, k, entries)
                 parts = [moved, B.sum(axis=1)[:, :, None]]
@@ -233,33 +245,11 @@ class JointFit:
                     parts.append((np.minimum(z, 0.0)[:, :, None] * read).sum(axis=1)[:, :, None])
                 moved = np.concatenate(parts, axis=2)
                 found[:, :, f] += np.einsum("ns,nke->kse", QW[rows], moved, optimize=True)
-        return found.reshape(k, spare, -1)
+        return found
 
     def layers(self) -> list[Layer]:
         """Return the layers; filters that see all of their image are a dense layer's rows."""
         pools: list[Layer] = [] if self.pool is None else [self.pool]
         conv = Dense(*self.conv.to_dense()) if self.conv.places == (1, 1) else self.conv
-        return [conv, self.units, *pools, self.dense]
-
-
-def _read(features: FloatArray, A: FloatArray, pool: Pooling | None) -> FloatArray:
-    """How the outputs read each place of a filter, (n, places, k), where the inputs are.
-
-    Parameters
-    ----------
-    features : ndarray, shape (n, places)
-        What the units make of the filter's sums.
-    A : ndarray, shape (places or windows, k)
-    """
-    if pool is None:
-        return A[None]
-    shares = np.zeros((*features.shape, A.shape[1]))
-    reads = pool.reads
-    if pool.kind == "average":
-        for window, places in enumerate(reads):
-            shares[:, places] += A[window] / len(places)
-        return shares
-    largest = reads[np.arange(len(reads)), features[:, reads].argmax(axis=2)]  # (n, windows)
-    rows = np.arange(len(features))[:, None]
-    shares[rows, largest] = A
-    return shares
+        dense = Dense(np.ascontiguousarray(self.A[:-1].T), self.A[-1].copy())
+        return [conv, self.units, *pools, dense]
