@@ -143,8 +143,8 @@ class Sightings:
         same : float
             Share of a jump that fainter kinks beside it, which no line shows, may add.
         by_chance : float
-            Kinks of others that a row claims where it tells: so many of a vague one lie where it
-            may be, and are as it may bend, that one of them says nothing.
+            A line tells of a row where it has fewer kinks of others than this that lie where the
+            row may be, and bend as it may: of a vague row one of several says nothing.
 
         Returns
         -------
