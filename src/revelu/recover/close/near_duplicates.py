@@ -124,13 +124,7 @@ class CloseSearch(Search):
             self.bumps.run()
             draft = self.draft
             # Of its affine part alone (Algorithm 4): strips and bumps are left out.
-            draft.network = add_affine_rest(
-                self.oracle,
-                draft.network,
-                self.rng,
-                oversampling=self.method.oversampling,
-                typical=draft.typical,
-            )
+            draft.network = add_affine_rest(self.oracle, draft.network, self.rng)
         except LimitReachedError as error:
             return self._candidate(agrees, Why.LIMIT, str(error))
         return self._candidate(agrees, Why.EXPLAINED)
@@ -190,8 +184,6 @@ class NearDuplicates(Method):
     hopeless : float
         Wrong far off at a larger share of them, from a second line, too, it is no network of
         one hidden layer.
-    oversampling : float
-        Points of the last regression, over its unknowns.
     """
 
     name = "near_duplicates"
@@ -207,4 +199,3 @@ class NearDuplicates(Method):
     n_trial_points: int = 64
     mostly_right: float = 0.1
     hopeless: float = 0.5
-    oversampling: float = 1.25

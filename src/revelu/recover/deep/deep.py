@@ -11,6 +11,7 @@ from revelu.recover.deep.first_rows import FirstRows
 from revelu.recover.deep.layers import LayerSearch
 from revelu.recover.deep.rough_tower import RoughTower, RoughTowerSearch
 from revelu.recover.method import Law, Method, Search
+from revelu.recover.refine.network_fit import AUTOMATIC
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,7 @@ class Deep(Method):
     n_look: int = 2000
     n_look_again: int = 500
     equations: float = 1.5
-    dense: int = 1500
+    dense: int = AUTOMATIC.most_parameters
     vague: float = 1e-7
     dense_top: int = 5500
     few_wrong: float = 0.03

@@ -22,12 +22,11 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from revelu.errors import LimitReachedError, SaturatedError
 from revelu.network import LayeredNetwork, Network, with_slopes
 from revelu.network.layers import Dense, Layer, Prelu, Relu
 from revelu.oracle import NoiseFloor, Oracle, measure_noise
 from revelu.probe.hyperplane import points_on_hyperplanes
-from revelu.recover.deep.first_layer import FirstLayerSearch
+from revelu.recover.deep.first_layer import FirstLayerRows, FirstLayerSearch
 from revelu.recover.line import Peeling
 from revelu.recover.method import Candidate, Disagreement, Method, Search, Why
 from revelu.recover.refine.layered_fit import fit_layers
@@ -192,41 +191,43 @@ class LeakySearch(Search):
     def propose(self) -> Candidate:
         """Undo layer after layer until one hidden layer explains what is left."""
         self.tell("recovering layers of leaky units")
-        try:
-            line = self.paid.line or first_line(self.oracle, self.noise, self.rng)
-            if not line.scan.complete:
-                return ended(line.scan)
-            asked, noise = self.oracle, self.noise
-            while True:
-                obstacle = self._add_layer(asked, noise, line)
-                if obstacle:
-                    return Candidate(None, Why.UNRESOLVED, obstacles=(obstacle,))
-                asked = self.known[-1].above(asked)
-                measured = measure_noise(asked, int(self.rng.integers(2**32)))
-                noise = replace(measured, nu=np.maximum(measured.nu, self.method.blur))
-                self.upper = OneHidden().start(asked, noise, self.rng, self.tell)
-                said = self._settled(self.upper.propose(), noise)
-                if said.why is not Why.HYPERPLANES_END or said.paid.line is None:
-                    return self._candidate(said)
-                line = said.paid.line
-        except (LimitReachedError, SaturatedError) as error:
-            return Candidate(None, Why.of(error), obstacles=(str(error),))
+        return self.until_limit(self._undone)
+
+    def _undone(self) -> Candidate:
+        line = self.paid.line or first_line(self.oracle, self.noise, self.rng)
+        if not line.scan.complete:
+            return ended(line.scan)
+        asked, noise = self.oracle, self.noise
+        while True:
+            obstacle = self._add_layer(asked, noise, line)
+            if obstacle:
+                return Candidate(None, Why.UNRESOLVED, obstacles=(obstacle,))
+            asked = self.known[-1].above(asked)
+            measured = measure_noise(asked, int(self.rng.integers(2**32)))
+            noise = replace(measured, nu=np.maximum(measured.nu, self.method.blur))
+            self.upper = OneHidden().start(asked, noise, self.rng, self.tell)
+            said = self._settled(self.upper.propose(), noise)
+            if said.why is not Why.HYPERPLANES_END or said.paid.line is None:
+                return self._candidate(said)
+            line = said.paid.line
 
     def repair(self, seen: Disagreement) -> Candidate | None:
         """Look for what is missing above the known layers where the network was wrong."""
         if not self.known or self.n_repairs == self.method.max_repairs:
             return None
         self.n_repairs += 1
-        try:
+
+        def go_on() -> Candidate | None:
             said = self.upper.repair(self._lifted(seen))
             return None if said is None else self._candidate(said)
-        except LimitReachedError as error:
-            return Candidate(None, Why.LIMIT, obstacles=(str(error),))
+
+        return self.until_limit(go_on)
 
     def _add_layer(self, oracle: Oracle, noise: NoiseFloor, line: Peeling) -> str:
         """Find the lowest layer of what is asked, or say why it cannot be undone."""
         if self.paid.first is not None and not self.known:
             W, b = self.paid.first.W, self.paid.first.b
+            first = FirstLayerRows(W, b, 0, np.ones(len(W), dtype=bool), len(W))
         else:
             first = FirstLayerSearch(oracle, noise, self.rng).find(line)
             W, b = first.W, first.b
@@ -236,7 +237,7 @@ class LeakySearch(Search):
             return f"{below} hidden layers were undone, and more are above"
         if not n or n > oracle.dim_in:
             return f"{n} neurons {where} read {oracle.dim_in} numbers: they cannot be undone"
-        if np.linalg.cond(W) > self.method.worst_condition:
+        if first.is_dependent():
             return f"the {n} rows {where} are dependent: they cannot be undone"
         slopes = self.method.slopes.measure(oracle, noise, W, b, self.rng)
         is_leaky = slopes > self.method.least_slope
@@ -334,9 +335,8 @@ class LeakySearch(Search):
             return network
         X = self._telling(network, n)
         with self.oracle.phase("polish"):
-            Y = self.oracle(X)
-        errors = np.where(self.noise.errors > 0.0, self.noise.errors, 1.0)
-        return fit_layers(network, Samples(X, Y, errors * self.noise.growth(X)[:, None]))
+            samples = Samples.answered(X, self.oracle(X), self.noise)
+        return fit_layers(network, samples)
 
     def _telling(self, network: LayeredNetwork, n: int) -> FloatArray:
         """Inputs that tell all numbers: some of N(0, I), others around every hyperplane.
@@ -362,8 +362,6 @@ class Leaky(Method):
 
     Attributes
     ----------
-    worst_condition : float
-        Of a layer that is undone.
     least_slope : float
         A slope that is less is a ReLU's, which loses what it reads.
     slopes : SlopeMeasurement
@@ -392,7 +390,6 @@ class Leaky(Method):
     cost = "2 to 6"
     search = LeakySearch
 
-    worst_condition: float = 1e6
     least_slope: float = 1e-4
     slopes: SlopeMeasurement = field(default_factory=SlopeMeasurement)
     blur: float = 1e-11

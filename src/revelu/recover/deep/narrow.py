@@ -132,7 +132,7 @@ class LayeredSearch(Search):
         d1, d = first.W.shape
         if d1 > d:
             return f"at least {d1} first-layer neurons for {d} inputs: they cannot be set at will"
-        if first.condition > self.method.worst_condition:
+        if first.is_dependent():
             return (
                 f"the {d1} rows of the first layer are dependent (condition number "
                 f"{first.condition:.1e}): its neurons cannot be set at will"
@@ -312,9 +312,6 @@ class TwoHidden(Method):
 
     Attributes
     ----------
-    worst_condition : float
-        Of a right inverse of the first layer; with a larger condition number what derivatives
-        leave of the digits, half or more, is gone.
     max_bases : int
         Points tried for the base point, around which the top layers must be affine.
     max_repairs : int
@@ -348,7 +345,6 @@ class TwoHidden(Method):
     most_work = 2e11
     search = LayeredSearch
 
-    worst_condition: float = 1e6
     max_bases: int = 8
     max_repairs: int = 12
     n_equations: float = 1.5

@@ -24,6 +24,7 @@ from functools import reduce
 import numpy as np
 
 from revelu.network import Network, add_networks
+from revelu.numerics.float64 import TINY
 from revelu.numerics.gauss_newton import Damping, Stop, normal_equations
 from revelu.recover.deep.rough_spare import size_of_rest
 from revelu.recover.refine.network_fit import Samples, fit, top_of, with_top
@@ -451,7 +452,7 @@ def _least_deviations(F: FloatArray, y: FloatArray, *, n_steps: int = 12) -> Flo
 
     A few answers may be those of another neuron, too.
     """
-    sizes = np.sqrt((F**2).mean(axis=0)) + np.finfo(np.float64).tiny
+    sizes = np.sqrt((F**2).mean(axis=0)) + TINY
     A, weights = F / sizes, np.ones(len(y))
     for _ in range(n_steps):
         M = A * weights[:, None]
@@ -459,5 +460,5 @@ def _least_deviations(F: FloatArray, y: FloatArray, *, n_steps: int = 12) -> Flo
         G[np.diag_indices_from(G)] += 1e-6 * np.trace(G) / len(G)
         row = np.linalg.solve(G, M.T @ (weights * y))
         off = np.abs(A @ row - y)
-        weights = 1.0 / np.sqrt(1.0 + off / max(float(np.quantile(off, 0.3)), 1e-300))
+        weights = 1.0 / np.sqrt(1.0 + off / max(float(np.quantile(off, 0.3)), TINY))
     return np.asarray(row / sizes)

@@ -11,16 +11,14 @@
 
 import logging
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
 
-from revelu.errors import LimitReachedError, SaturatedError
 from revelu.network import Network
 from revelu.numerics.confidence import SIGMAS
 from revelu.numerics.gauss_newton import Iterative, Stop
-from revelu.numerics.interruption import interruptible
 from revelu.recover.deep.rough_above import RoughAbove, RoughStarts
 from revelu.recover.deep.rough_rows import RoughRows
 from revelu.recover.deep.rough_spare import SpareNeurons, size_of_rest, without_least
@@ -209,23 +207,26 @@ class RoughLayersSearch(Search):
 
     def propose(self) -> Candidate:
         """Find the first layer, the upper one above it, and fit both."""
+        return self.until_limit(self._found)
+
+    def cut_short(self, why: Why, said: str) -> Candidate:
+        """What was found, where queries, time or answers have ended the search."""
+        return Candidate(self.network, why, obstacles=(said,))
+
+    def _found(self) -> Candidate:
         first, others, said = None, self.paid.rows, self._ended("")
-        try:
-            with interruptible(self.oracle.check_time):
-                for _ in range(self.how.n_searches):
-                    self.tell("measuring rows of two hidden layers on lines")
-                    first, others = self.how.first.find(
-                        self._answers, self._dim, self.noise, self.rng, others, first
-                    )
-                    if not 0 < len(first) <= self._dim:
-                        return self._wide(len(first))
-                    for turned in self._turned(first):
-                        said = self._both(turned, others)
-                        if said.why in {Why.EXPLAINED, Why.HYPERPLANES_END}:
-                            return said
-                return said
-        except (LimitReachedError, SaturatedError) as error:
-            return Candidate(self.network, Why.of(error), obstacles=(str(error),))
+        for _ in range(self.how.n_searches):
+            self.tell("measuring rows of two hidden layers on lines")
+            first, others = self.how.first.find(
+                self._answers, self._dim, self.noise, self.rng, others, first
+            )
+            if not 0 < len(first) <= self._dim:
+                return self._wide(len(first))
+            for turned in self._turned(first):
+                said = self._both(turned, others)
+                if said.why in {Why.EXPLAINED, Why.HYPERPLANES_END}:
+                    return said
+        return said
 
     def _wide(self, n_rows: int) -> Candidate:
         """Where no row is found, or more than inputs have dimensions."""
@@ -318,15 +319,16 @@ class RoughLayersSearch(Search):
         if self.n_repairs == self.how.max_repairs:
             return None
         self.n_repairs += 1
-        try:
-            with interruptible(self.oracle.check_time):
-                self._ask(seen.X, near=True)
-                said = self._settled(self.network)
-                if said.why is not Why.EXPLAINED:
-                    self.n_repairs = self.how.max_repairs
-                return said
-        except (LimitReachedError, SaturatedError) as error:
-            return Candidate(self.network, Why.of(error), obstacles=(str(error),))
+        network = self.network
+
+        def go_on() -> Candidate:
+            self._ask(seen.X, near=True)
+            said = self._settled(network)
+            if said.why is not Why.EXPLAINED:
+                self.n_repairs = self.how.max_repairs
+            return said
+
+        return self.until_limit(go_on)
 
     def _ended(self, obstacle: str) -> Candidate:
         return Candidate(self.network, Why.UNRESOLVED, obstacles=(obstacle,))
@@ -345,8 +347,8 @@ class RoughLayersSearch(Search):
         Z, Y = self._asked_below(int(np.ceil(equations * n_weights / each)))
         H = np.maximum(Z @ W.T + b, 0.0)
         # What errors of the rows make of the answers, beside the answers' own.
-        sigma = np.hypot(self._errors, 2.0 * error * Y.std(axis=0))
-        samples = Samples(H, Y, sigma)
+        samples = Samples.near(H, Y, self.noise)
+        samples = replace(samples, sigma=np.hypot(samples.sigma, 2.0 * error * Y.std(axis=0)))
         empty = Network(
             [V, np.zeros((k, width))], [c, np.zeros(k)], (np.zeros((k, m)), np.zeros(k))
         )
@@ -594,12 +596,6 @@ class RoughLayersSearch(Search):
             f"contributes less than {self.how.limit * sigma:.1g} (root mean square over "
             f"inputs {self.oracle.where}) would be missing"
         )
-
-    @property
-    def _errors(self) -> FloatArray:
-        """Standard errors at N(0, I); an output that never varies has none, and leaves nothing."""
-        errors = self.noise.errors
-        return np.asarray(np.where(errors > 0.0, errors, 1.0))
 
     @property
     def _dim(self) -> int:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from scipy.special import bdtrc
 
-from revelu.numerics.confidence import SIGMAS
+from revelu.numerics.confidence import CONFIDENCE, SIGMAS
 from revelu.oracle import NoiseFloor
 from revelu.probe.kink_lines import plane_through
 from revelu.probe.line import Ask, Line
@@ -23,7 +23,7 @@ from revelu.probe.scan import LineScan
 from revelu.recover.fit.crossings import Crossings
 from revelu.recover.fit.line_rows import LineRows
 from revelu.recover.rows import Rows
-from revelu.types import FloatArray, IntArray
+from revelu.types import BoolArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class RoughRows:
     crossings: Crossings = field(default_factory=Crossings)
     max_lines: int = 12
     max_quiet: int = 8
-    unseen: float = 0.05
+    unseen: float = 1.0 - CONFIDENCE
     n_pairs: int = 24
     leak: float = 100.0
     n_tests: tuple[int, ...] = (3, 8)
@@ -96,7 +96,7 @@ class RoughRows:
     fine: float = 3e-5
     worst: float = 1e-2
     straight: float = 0.3
-    apart: float = 1e-3
+    apart: float = 1e-2
     step: float = 0.03
     max_votes: int = 10
     decisive: int = 3
@@ -170,7 +170,7 @@ class RoughRows:
             if 0 < len(first) < d and isinstance(self.rows.region, Everywhere):
                 line = beside(first, rng)
         others = unit(seen)
-        return first, others.take(self._distance(others, first) > 20.0 * self.apart)
+        return first, others.take(self._are_new(others, first))
 
     def _on_line(
         self,
@@ -217,8 +217,7 @@ class RoughRows:
         """Add those of some rows that are none of the first."""
         for i in range(len(more)):
             row = more.take(np.array([i]))
-            if self._distance(row, first)[0] > 10.0 * self.apart:
-                first = first.joined(row)
+            first = first.joined(row.take(self._are_new(row, first)))
         return first
 
     def _going_on(
@@ -228,7 +227,7 @@ class RoughRows:
 
         The first are measured well.
         """
-        new = new.take(self._distance(new, first) > np.maximum(4.0 * new.errors, self.apart))
+        new = new.take(self._are_new(new, first))
         ended = new.take(np.zeros(len(new), dtype=bool))
         for n in self.n_tests:
             if len(new):
@@ -301,12 +300,11 @@ class RoughRows:
         stays = n_straight <= self.straight * n_kinks
         return replace(rows, W=W, b=b, errors=sharp).take(stays)
 
-    def _distance(self, rows: Rows, known: Rows) -> FloatArray:
-        """How far rows are from the nearest known one, up to its sign, shape (m,)."""
-        if not len(known):
-            return np.full(len(rows), np.inf)
+    def _are_new(self, rows: Rows, known: Rows) -> BoolArray:
+        """Which rows are none of the known ones, up to its sign, shape (m,)."""
         apart = [np.abs(rows.W[:, None] - sign * known.W[None]).max(axis=2) for sign in (1.0, -1.0)]
-        return np.asarray(np.minimum(*apart).min(axis=1))
+        nearest = np.minimum(*apart).min(axis=1, initial=np.inf)
+        return np.asarray(nearest > np.maximum(4.0 * rows.errors, self.apart))
 
     def signs(self, ask: Ask, noise: NoiseFloor, rows: Rows, rng: np.random.Generator) -> IntArray:
         """Tell the side of each hyperplane on which its neuron is on: 1, -1, or 0 if not seen."""

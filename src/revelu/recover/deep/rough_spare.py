@@ -10,6 +10,7 @@ import numpy as np
 
 from revelu.network import Network, add_networks
 from revelu.numerics.confidence import SIGMAS
+from revelu.numerics.float64 import EPS, HALF_DIGITS
 from revelu.numerics.gauss_newton import Stop
 from revelu.recover.fit.growth import fit_at_once
 from revelu.recover.fit.where_wrong import neuron_where_on
@@ -106,7 +107,9 @@ class SpareNeurons:
             sigma.size, len(c) * len(new_b)
         )
         left = (samples.Y - network(samples.X)) / sigma
-        new_V = np.linalg.lstsq(design, left.ravel(), rcond=1e-8)[0].reshape(len(c), len(new_b))
+        new_V = np.linalg.lstsq(design, left.ravel(), rcond=HALF_DIGITS)[0].reshape(
+            len(c), len(new_b)
+        )
         skip = network.skip
         weights = [np.vstack([W, new_W]), np.hstack([V, new_V]), *network.weights[2:]]
         if skip is not None:
@@ -132,7 +135,7 @@ def without_least(network: Network, X: FloatArray, rank: int = 0) -> Network:
     _, s, vt = np.linalg.svd(H, full_matrices=False)
     # (H^T H)^-1 has on its diagonal one over the squared part of each column outside the others'
     # span; singular values below rounding count as rounding.
-    s = np.maximum(s, s[0] * np.finfo(float).eps)
+    s = np.maximum(s, s[0] * EPS)
     outside = 1.0 / np.linalg.norm(vt / s[:, None], axis=0)[:m]
     worth = outside * sizes[:m] * np.linalg.norm(network.weights[1], axis=0)
     least = int(np.argsort(worth, kind="stable")[rank])

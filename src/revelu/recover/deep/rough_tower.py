@@ -10,10 +10,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from revelu.errors import LimitReachedError, SaturatedError
 from revelu.network import Network, add_networks
 from revelu.numerics.gauss_newton import Stop
-from revelu.numerics.interruption import interruptible
 from revelu.probe.view import AboveLayer
 from revelu.recover.deep.rough_layers import RoughLayers, RoughLayersSearch
 from revelu.recover.method import Candidate, Why
@@ -64,15 +62,8 @@ class RoughTowerSearch(RoughLayersSearch):
     how: RoughTower = field(default_factory=RoughTower)
     first: Rows = field(init=False)
 
-    def propose(self) -> Candidate:
+    def _found(self) -> Candidate:
         """Find the first layer and the second, then the third above them, and fit all."""
-        try:
-            with interruptible(self.oracle.check_time):
-                return self._climbed()
-        except (LimitReachedError, SaturatedError) as error:
-            return Candidate(self.network, Why.of(error), obstacles=(str(error),))
-
-    def _climbed(self) -> Candidate:
         if self.paid.first is None and self.paid.rows is not None:
             return self._ended("two hidden layers do not explain the answers, nor are more seen")
         self.first = self._first()

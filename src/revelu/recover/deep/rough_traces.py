@@ -17,6 +17,8 @@ import numpy as np
 
 from revelu.errors import CurvedError
 from revelu.network import Network
+from revelu.numerics.confidence import FALSE_ALARM
+from revelu.numerics.float64 import EPS, TINY
 from revelu.oracle import NoiseFloor
 from revelu.probe.gradient import CheckedGradients
 from revelu.probe.kink_lines import KinkLines
@@ -165,7 +167,7 @@ class RoughTraces:
     worst: float = 0.02
     close: float = 1e-4
     slack: float = 3.0
-    chance: float = 1e-6
+    chance: float = FALSE_ALARM
     told: float = 1e-3
     same: float = 0.5
     mostly: float = 0.9
@@ -242,7 +244,7 @@ class TraceSearch:
             Seed(x, w / np.linalg.norm(w), column, float(error))
             for x, w, column, error in zip(rows.X, rows.W, rows.A, rows.errors, strict=True)
         ]
-        self._trace_from(sorted(seeds, key=self._strength, reverse=True))
+        self._trace_from(seeds)
 
     def confirm(self, rows: Rows) -> None:
         """Trace rows that are known roughly, from points where all of the first layer is on.
@@ -258,7 +260,7 @@ class TraceSearch:
             size = float(np.linalg.norm(gradient))
             row = np.append(w, b) / size
             seeds.append(Seed(x, gradient / size, column * size, float(error), row, float(error)))
-        self._trace_from(sorted(seeds, key=self._strength, reverse=True))
+        self._trace_from(seeds)
 
     def find(self) -> None:
         """Trace what segments show, then what shows beside that, then where that is wrong."""
@@ -283,6 +285,13 @@ class TraceSearch:
             if not n_wrong or n_wrong > self.how.less * least:
                 break
             least = n_wrong
+
+    @property
+    def answers(self) -> tuple[Samples, int]:
+        """All that were asked, those last that were wrong beside known rows, and how many."""
+        if self.wrong is None:
+            return self.samples, 0
+        return self.samples.joined(self.wrong), len(self.wrong.X)
 
     def network(self) -> Network:
         """The rows, what they leave open, and the outputs: as they explain most answers."""
@@ -373,7 +382,8 @@ class TraceSearch:
         X, M = self._surface(row)
         T = np.full(len(X), self.how.near)
         for _ in range(4):
-            below, above = (self._states(X + side * T[:, None] * M, others) for side in (-1.0, 1.0))
+            ends = (X + side * T[:, None] * M for side in (-1.0, 1.0))
+            below, above = (self.below.states(end, others) for end in ends)
             is_clear = (below == above).all(axis=1)
             T = np.where(is_clear, T, 0.4 * T)
         # What is faint shows on ranges that are wide enough alone.
@@ -391,7 +401,7 @@ class TraceSearch:
         X, row = self.samples.X, known.row
         for turn in range(4):
             G = self.below.gradients(X, row)
-            sizes = np.maximum(np.linalg.norm(G, axis=1), 1e-12)
+            sizes = np.maximum(np.linalg.norm(G, axis=1), EPS)
             steps, M = -(self.below.features(X) @ row) / sizes, G / sizes[:, None]
             if turn == 0:
                 nearest = np.argsort(np.abs(steps))[: 8 * self.how.n_places]
@@ -402,10 +412,6 @@ class TraceSearch:
         weights = row[: known.n_weights]
         is_there &= open_ * np.sqrt((weights**2).mean()) <= self.how.close * sizes
         return X[is_there], M[is_there]
-
-    def _states(self, X: FloatArray, others: FloatArray) -> BoolArray:
-        """Which neurons are on, of the first layer and of other rows."""
-        return np.hstack([self.below.on(X), self.below.features(X) @ others.T > 0])
 
     def _look_along(
         self, starts: FloatArray, ends: FloatArray, known: Network | None, rows: FloatArray
@@ -419,7 +425,7 @@ class TraceSearch:
             Y = self.ask(X)
             return Y if known is None else np.asarray(Y - known(X))
 
-        breaks = [stack.breaks(x, v, 0.0, 1.0) for x, v in zip(starts, ends - starts, strict=True)]
+        breaks = stack.breaks_between(starts, ends)
         try:
             places = self.how.seeds.scan.find(ask, self.noise, starts, ends, breaks, self.rng)
         except CurvedError:
@@ -436,13 +442,13 @@ class TraceSearch:
             first, rest = np.split(np.arange(len(places)), [self.how.at_once])
             some, places = places.take(first), places.take(rest)
             seeds = self.how.seeds.measure(ask, self.noise, some, self.rng)
-            self._trace_from(sorted(seeds, key=self._strength, reverse=True))
+            self._trace_from(seeds)
             for found in self.rows[n_before:]:
                 places = places.take(~self._are_on(found.row, places.X))
 
     def _trace_from(self, seeds: list[Seed]) -> None:
-        """Trace what no known row explains, until traces go astray."""
-        for seed in seeds:
+        """Trace what no known row explains, the strongest first, until traces go astray."""
+        for seed in sorted(seeds, key=self._strength, reverse=True):
             is_faint = self.how.faintest * self._strength(seed) <= self.noise.relative
             if is_faint or seed.error >= self.how.worst:
                 continue
@@ -534,7 +540,7 @@ class TraceSearch:
         is_same = any(self._are_on(one.row, points).mean() > self.how.same for one, points in both)
         if row.n_open:
             sizes = np.linalg.norm(self.below.gradients(other.points, row.row), axis=1)
-            F = self.below.features(other.points) / np.maximum(sizes, 1e-12)[:, None]
+            F = self.below.features(other.points) / np.maximum(sizes, EPS)[:, None]
             told = row.given(F, self.how.close)
             shares = (self._are_on(told.row, one.points).mean() for one in (row, other))
             if min(shares) > self.how.mostly and self._chance(F, row) < self.how.chance:
@@ -549,7 +555,7 @@ class TraceSearch:
         Q = np.linalg.qr(F @ row.undetermined)[0]
         s = np.linalg.svd(F - Q @ (Q.T @ F), compute_uv=False) / np.sqrt(len(F))
         size = np.sqrt(np.mean(row.row[: row.n_weights] ** 2))
-        return float(np.exp(np.minimum(np.log(self.how.close / (s * size + 1e-300)), 0.0).sum()))
+        return float(np.exp(np.minimum(np.log(self.how.close / (s * size + TINY)), 0.0).sum()))
 
     def _are_on(self, row: FloatArray, X: FloatArray) -> BoolArray:
         """Which points are on a row's surface."""

@@ -187,10 +187,8 @@ class RoughUpper:
             return None
         upper, n_unsure, n_dropped = found
         n = int(self.equations * len(upper.rows) * upper.below.size / len(noise.scale))
-        samples = self._as_many(samples, oracle, noise, rng, n)
-        n_wrong = 0
-        if upper.wrong is not None:
-            samples, n_wrong = samples.joined(upper.wrong), len(upper.wrong.X)
+        upper.samples = self._as_many(samples, oracle, noise, rng, n)
+        samples, n_wrong = upper.answers
         network = upper.network()
         measured = upper.measured(self.vague) if is_sure else None
         return Traced(network, samples, n_unsure + n_dropped + int(not is_sure), n_wrong, measured)
@@ -242,9 +240,7 @@ class RoughUpper:
         search.find()
         if not search.rows:
             return None
-        asked, n_wrong = search.samples, 0
-        if search.wrong is not None:
-            asked, n_wrong = asked.joined(search.wrong), len(search.wrong.X)
+        asked, n_wrong = search.answers
         # What was asked of the first layer's neurons alone is an input, too.
         X = np.vstack([samples.X, space.points(asked.X[len(samples.X) :])])
         network = space.in_all_coordinates(search.network())

@@ -54,8 +54,6 @@ class RoughWide(RoughLayers):
         so often at most, as long as each time leaves no more than this share of it.
     idle : float
         Traced rows are left out that others replace to within ``idle`` errors.
-    n_wide_rounds : int
-        Rounds of growth and of a fit of all layers, at most.
     wide_equations : float
         Answers of these for each parameter.
     wide_spreads : tuple of float
@@ -96,7 +94,6 @@ class RoughWide(RoughLayers):
     n_joins: int = 3
     gains: float = 0.5
     idle: float = 0.3
-    n_wide_rounds: int = 10
     wide_equations: float = 2.5
     n_wide_fresh: int = 1500
     wide_spreads: tuple[float, ...] = (1.0,)
@@ -289,7 +286,7 @@ class RoughWideSearch(RoughLayersSearch):
         # What is rarely off is rarely on when it is turned round.
         often_on = (network.preactivations(self.X[self.is_drawn])[1] > 0).mean(axis=0) > 0.5
         self.network = network = network.turn_round(often_on)
-        for turn in range(self.how.n_wide_rounds):
+        for turn in range(self.how.max_rounds):
             if not network.architecture[-2]:
                 break
             self._ask(growth.where_rare(network, self.X[self.is_drawn], self.rng))
@@ -366,8 +363,9 @@ class RoughWideSearch(RoughLayersSearch):
 
     def _corrected(self, network: Network) -> Network:
         """A network with rows as wrong answers tell them, if less is wrong then."""
-        everything, size = self._everything(), self.how.growth.size_of_wrong
-        return self.how.corrections.corrected(network, everything, size, self.rng)
+        everything, growth = self._everything(), self.how.growth
+        given = growth.size_of_wrong, growth.least, self.rng
+        return self.how.corrections.corrected(network, everything, *given)
 
     def _traced(self, network: Network) -> Network:
         """A network with neurons that are traced from where it is wrong, if less is wrong then.

@@ -24,6 +24,7 @@ import numpy as np
 import scipy.linalg
 
 from revelu.network import Network
+from revelu.numerics.float64 import EPS, TINY
 from revelu.numerics.records import Records
 from revelu.numerics.reweighting import larger_than_said
 from revelu.probe.kink_lines import KinkLines
@@ -59,6 +60,10 @@ class Below:
     def on(self, X: FloatArray) -> BoolArray:
         """Which neurons' sums are positive, shape (n, m)."""
         return np.asarray(X @ self.W.T + self.b > 0)
+
+    def states(self, X: FloatArray, rows: FloatArray) -> BoolArray:
+        """Which neurons are on, those of the first layer and rows above it, shape (n, m + r)."""
+        return np.hstack([self.on(X), self.features(X) @ rows.T > 0])
 
     def features(self, X: FloatArray) -> FloatArray:
         """What sums are linear in, shape (n, size)."""
@@ -357,17 +362,13 @@ class Trace:
         larger = larger_than_said(off)
         self.covariance = scipy.linalg.cho_solve(factor, np.eye(len(M))) * larger**2
 
-    def _states(self, X: FloatArray) -> BoolArray:
-        """Which neurons are on, of the first layer and of known ones above."""
-        return np.hstack([self.below.on(X), self.below.features(X) @ self.others.T > 0])
-
     def _steps(self, open_: IntArray) -> tuple[FloatArray, FloatArray]:
         """Points of the surface, and others along it, beyond a few walls, shape (n, d) each."""
         how, rng, n = self.how, self.rng, self.how.n_steps
         W, b = self.below.W, self.below.b
         X = np.array(self.points)[rng.integers(len(self.points), size=n)]
-        G, tiny = self.below.gradients(X, self.theta), np.finfo(np.float64).tiny
-        G /= np.maximum(np.linalg.norm(G, axis=1), tiny)[:, None]
+        G = self.below.gradients(X, self.theta)
+        G /= np.maximum(np.linalg.norm(G, axis=1), TINY)[:, None]
         E = rng.standard_normal(X.shape)
         E /= np.linalg.norm(E, axis=1)[:, None]
         Z = X @ W.T + b
@@ -379,10 +380,10 @@ class Trace:
             E[:half] = side * W[aims] + 0.5 * E[:half]
         E -= (E * G).sum(axis=1)[:, None] * G
         # On a line a surface is a point, which no step leaves.
-        E /= np.maximum(np.linalg.norm(E, axis=1), tiny)[:, None]
+        E /= np.maximum(np.linalg.norm(E, axis=1), TINY)[:, None]
         slopes = E @ W.T
-        t = np.abs(Z) / np.maximum(np.abs(slopes), 1e-12)
-        t = np.sort(np.where(Z * slopes < 0, t, 1e3), axis=1)[:, : how.n_walls]
+        t = np.abs(Z) / np.maximum(np.abs(slopes), EPS)
+        t = np.sort(np.where(Z * slopes < 0, t, 2.0 * self.reach), axis=1)[:, : how.n_walls]
         t = np.hstack([np.zeros((n, 1)), t])
         n_crossed = np.minimum(rng.geometric(0.4, n) - (rng.random(n) < 0.15), t.shape[1] - 2)
         n_crossed = np.where(rng.random(n) < 0.25, rng.integers(t.shape[1] - 1, size=n), n_crossed)
@@ -404,12 +405,12 @@ class Trace:
             values = F @ self.theta
             turned = (below.on(X) != before) & is_open
             M = self._across(G, turned)
-            size = np.maximum(np.linalg.norm(M, axis=1), 1e-12)
+            size = np.maximum(np.linalg.norm(M, axis=1), EPS)
             M /= size[:, None]
             if turn < 4:
                 X = X + np.clip(-values / size, -longest, longest)[:, None] * M
         gradient = np.linalg.norm(G, axis=1)
-        slope = np.maximum((M * G).sum(axis=1), 1e-12)
+        slope = np.maximum((M * G).sum(axis=1), EPS)
         slopes = below.slopes(X, M)
         doubt = np.sqrt(_quadratic(F, self.covariance)) / slope
         vague = np.sqrt(_quadratic(slopes, self.covariance))
@@ -417,9 +418,10 @@ class Trace:
         told = (turned.sum(axis=1) < min(3, d)) & (slope > how.steep * gradient)
         told &= (np.abs(values) < 1e-6 * gradient) & (how.widest * self.size > T)
         told &= (vague < how.turned * slope) & (np.linalg.norm(X, axis=1) < self.reach)
-        states = self._states(X)
+        states = below.states(X, self.others)
         for side in (1.0, -1.0):
-            told &= (self._states(X + side * T[:, None] * M) == states).all(axis=1)
+            there = X + side * T[:, None] * M
+            told &= (below.states(there, self.others) == states).all(axis=1)
         return _Places(X, M, T, F, slopes, slope, doubt, vague).take(told)
 
     def _across(self, G: FloatArray, turned: BoolArray) -> FloatArray:
@@ -434,7 +436,7 @@ class Trace:
             w = unit[one] * is_one[:, None]
             for q in crossed:
                 w = w - (w * q).sum(axis=1)[:, None] * q
-            w = w / np.maximum(np.linalg.norm(w, axis=1), 1e-300)[:, None]
+            w = w / np.maximum(np.linalg.norm(w, axis=1), TINY)[:, None]
             M -= (M * w).sum(axis=1)[:, None] * w
             crossed.append(w)
             left[rows, one] = False

@@ -42,10 +42,9 @@ class WideRows:
         A kink is on a known hyperplane if it is no farther than ``near`` times what it may be off.
     least : int
         Lines that have to agree,
-    by_chance : float
-        so well that kinks of others would with no larger probability.
     chance : float
-        Where kinks lie around a plane as others' would with a larger one, it is no neuron's.
+        so well that kinks of others would with no larger probability.  Where kinks lie around a
+        plane as others' would with a larger one, it is no neuron's.
     n_points : int
         So many points of each are measured,
     n_rounds : int
@@ -69,7 +68,6 @@ class WideRows:
     max_quiet: int = 3
     near: float = 3.0
     least: int = 2
-    by_chance: float = 1e-4
     chance: float = 1e-4
     n_points: int = 16
     n_rounds: int = 3
@@ -91,7 +89,7 @@ class WideRows:
         for n in self.n_lines:
             n_known = len(first)
             before = seen, lines
-            seen, lines, first = self._looked(ask, noise, rng, first, before, n, self.by_chance)
+            seen, lines, first = self._looked(ask, noise, rng, first, before, n, self.chance)
             n_quiet = n_quiet + 1 if n_known and len(first) == n_known else 0
             if n_quiet == self.max_quiet:
                 break

@@ -152,7 +152,7 @@ def fit_columns(
     m = len(V)
     on = X @ V[:, :d].T + V[:, d] > 0
     # Without a neuron borders are planes, whatever they are normal to.
-    every = np.eye(d) if wide or not m else _row_space(V[:, :d])
+    every = np.eye(d) if wide or not m else _row_space(V[:, :d], spectrum.floor)
     basis = every if skip else np.empty((0, d))
     phi = np.column_stack([np.where(on, X @ V[:, :d].T + V[:, d], 0.0), X @ basis.T, np.ones(n)])
     M, scale = _equations(phi, a, b, k, spectrum.floor)
@@ -263,10 +263,10 @@ def _n_null(sizes: FloatArray, spectrum: Spectrum) -> int:
     return int(np.argmax(known[1 : small + 1] / known[:small])) + 1
 
 
-def _row_space(W: FloatArray) -> FloatArray:
+def _row_space(W: FloatArray, floor: float) -> FloatArray:
     """An orthonormal basis of the row space, (rank, d)."""
     _, sizes, right = np.linalg.svd(W, full_matrices=False)
-    return np.asarray(right[sizes > 1e-9 * sizes.max(initial=0.0)])
+    return np.asarray(right[sizes > floor * sizes.max(initial=0.0)])
 
 
 def _slopes(

@@ -37,14 +37,14 @@ class Depth:
         some of them farther out.
     fewest : int
         Of fewer places where borders were found nothing is concluded.
-    beside, seen_beside : float, float
-        How far beside the hyperplane heights are taken, relative to an input's size; and to see
-        whether borders bend there at all.
+    beside : float
+        How far beside the hyperplane heights are taken, relative to an input's size.
     most_straight : float
         A larger share of places without a bend is of a neuron above.  A border there may bend by
         less than its place is told, but rarely.
     farthest, wider : float, float
-        How far beside it is where a row is known to fewer digits, in its errors.
+        How far beside it is where a row is known to fewer digits, in its errors; and to see whether
+        borders bend there at all.
     n_heights : int
         Heights on either side of which two tell where a border bends, and others that it bends
         nowhere else.
@@ -95,7 +95,6 @@ class Depth:
     farther: tuple[float, ...] = (1.0, 4.0)
     fewest: int = 6
     beside: float = 1e-3
-    seen_beside: float = 1e-3
     farthest: float = 1e-3
     wider: float = 8.0
     n_heights: int = 2
@@ -131,7 +130,6 @@ class Depth:
         return replace(
             self,
             farthest=max(self.farthest, told.step / 5.0),
-            seen_beside=max(self.seen_beside, told.step / 5.0),
             nearest=max(self.nearest, self.between),
             n_heights=n_heights,
             fewest_over=fewest_over,
@@ -154,7 +152,7 @@ def share_bent(
     """
     m = len(V)
     found, row = _borders_on_hyperplanes(pool, V, precision, depth, depth.n_places)
-    t, _ = _heights_beside(pool, found, V[row, :-1], (1.0, -1.0), precision, depth.seen_beside)
+    t, _ = _heights_beside(pool, found, V[row, :-1], (1.0, -1.0), precision, depth.farthest)
     off = np.abs(t.sum(axis=0))
     known = np.isfinite(off)
     bent = known & (off > depth.room * precision.atol(found.X))

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from revelu.numerics.float64 import EPS
 from revelu.recover.labels.polygons import EdgeEnd, Polygons, tangents
 from revelu.types import BoolArray, FloatArray, IntArray
 
@@ -36,7 +37,7 @@ class Collinearity:
 
     room: float = 10.0
     precise: float = 1e-8
-    floor: float = 2e-16
+    floor: float = EPS
     nearest: float = 1e-6
 
 

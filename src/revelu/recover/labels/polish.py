@@ -14,6 +14,7 @@ from scipy.sparse.linalg import LinearOperator, lsqr
 
 from revelu.network import Network
 from revelu.numerics.bisection import bisect
+from revelu.numerics.float64 import EPS
 from revelu.recover.labels.borders import Borders
 from revelu.recover.labels.domain import EVERYWHERE, AllInputs
 from revelu.recover.labels.heights import Ask
@@ -81,7 +82,7 @@ class Polish:
     coarse: tuple[float, float] = (3.0, 3.0)
     told_by: float = 1e-3
     widths: tuple[float, ...] = (1e-6, 1e-4)
-    rtol: float = 4e-16
+    rtol: float = 2.0 * EPS
     n_rounds: int = 3
     fewest_met: float = 0.5
     n_steps: int = 8

@@ -12,6 +12,7 @@ from enum import IntEnum
 import numpy as np
 
 from revelu.numerics.bisection import bisect
+from revelu.numerics.float64 import EPS
 from revelu.recover.labels.bends import WalkPace, Walks, step_lengths, walk
 from revelu.recover.labels.borders import Borders
 from revelu.recover.labels.facets import Facets, Precision, are_flat, measure_facets
@@ -67,7 +68,7 @@ class Tracing:
     longer: float = 8.0
     n_longer: int = 5
     most_edges: int = 2000
-    rtol: float = 4e-16
+    rtol: float = 2.0 * EPS
     n_tests: int = 4
     flat: float = 100.0
 

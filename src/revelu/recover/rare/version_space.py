@@ -15,6 +15,7 @@ import numpy as np
 from scipy.optimize import linprog
 
 from revelu.numerics.confidence import CONFIDENCE
+from revelu.numerics.float64 import TINY
 from revelu.recover.rare.units import Units
 from revelu.types import BoolArray, FloatArray, IntArray
 
@@ -74,7 +75,7 @@ class HitAndRun:
         for i in range(n_steps):
             if i in (n_warm // 4, n_warm):
                 seen = points[i // 4 : i]
-                scale = np.cov(seen.T) + np.eye(d) * np.finfo(np.float64).tiny
+                scale = np.cov(seen.T) + np.eye(d) * TINY
                 # A thousandth of the mean variance on top: no direction is given up.
                 shape = np.linalg.cholesky(scale + 1e-3 * np.trace(scale) / d * np.eye(d))
                 depth = rows @ p + gaps
@@ -235,14 +236,14 @@ def _drawn(reach: FloatArray, gains: FloatArray, lo: float, hi: float, share: fl
     below = np.cumsum(weights)
     i = min(int(np.searchsorted(below, share * below[-1])), len(weights) - 1)
     left = share * below[-1] - (below[i] - weights[i])
-    return float(ends[i] + left * (ends[i + 1] - ends[i]) / max(weights[i], 1e-300))
+    return float(ends[i] + left * (ends[i + 1] - ends[i]) / max(weights[i], TINY))
 
 
 def _deepest(rows: FloatArray, gaps: FloatArray) -> FloatArray | None:
     """The centre of the largest ball; None where the constraints contradict each other."""
     m, d = rows.shape
     # Units of a typical gap, for the solver's own tolerances.
-    unit = max(float(np.median(np.abs(gaps))), np.finfo(np.float64).tiny)
+    unit = max(float(np.median(np.abs(gaps))), TINY)
     bounds = [(None, None)] * d + [(0.0, None)]
     A = np.column_stack([-rows, np.ones(m)])
     best = linprog(np.append(np.zeros(d), -1.0), A, gaps / unit, bounds=bounds, method="highs")

@@ -64,6 +64,11 @@ class Samples:
         sigma = noise.sigma_at(X[seen], Y[seen])
         return cls(X[seen], Y[seen], np.where(sigma > 0.0, sigma, 1.0))
 
+    @classmethod
+    def near(cls, X: FloatArray, Y: FloatArray, noise: NoiseFloor) -> Self:
+        """Answers with the error that those at N(0, I) have, or 1 where these have none."""
+        return cls(X, Y, np.where(noise.errors > 0.0, noise.errors, 1.0))
+
     @property
     def differ(self) -> bool:
         """Whether errors differ by orders of magnitude."""

@@ -11,6 +11,7 @@ import numpy as np
 from revelu.errors import LimitReachedError, SaturatedError
 from revelu.network import Network, affine_network
 from revelu.numerics.confidence import SIGMAS
+from revelu.numerics.float64 import TINY
 from revelu.probe.gradient import Stencil
 from revelu.probe.line import Askable
 from revelu.probe.scan import LineScan
@@ -194,7 +195,7 @@ class _Peeler:
             ]
             for j in range(block.start, block.stop):
                 size = np.hypot(np.linalg.norm(rows.get(j, 0.0)), self._length(j))
-                errors[j] = unit * float(np.linalg.norm(ends)) / max(size, 1e-300)
+                errors[j] = unit * float(np.linalg.norm(ends)) / max(size, TINY)
         return np.array([errors[j] for j in sorted(rows)])
 
     def _length(self, j: int) -> float:

@@ -18,8 +18,9 @@ import numpy as np
 
 from revelu.errors import LimitReachedError, SaturatedError
 from revelu.network import Network
+from revelu.numerics.confidence import SIGMAS
 from revelu.oracle import NoiseFloor, Oracle
-from revelu.probe.hyperplane import bend_everywhere, kink_strengths, points_on_hyperplanes
+from revelu.probe.hyperplane import kink_strengths, points_on_hyperplanes
 from revelu.recover.method import Candidate, Disagreement, Law, Method, Search, Why
 from revelu.recover.paid import Paid
 from revelu.recover.shallow.affine_rest import add_affine_rest
@@ -30,11 +31,6 @@ from revelu.recover.signs import resolve_signs
 from revelu.types import FloatArray
 
 log = logging.getLogger(__name__)
-
-HYPERPLANES_END = (
-    "hyperplanes seen on a line are absent elsewhere: the target has more than one hidden layer, "
-    "or is not piecewise affine"
-)
 
 
 @dataclass(frozen=True)
@@ -55,19 +51,16 @@ class BendTest:
         Neurons fainter than this share of the strongest drown in the errors of those.
     blur : float
         Outputs whose error is a larger share of their variation say nothing.
-    sigmas : float
-        Standard errors that a strength may be off.
     step : float
         To either side of the hyperplane, relative to the norm of the point, or to 1.
     """
 
-    max_tests: int = 64
+    max_tests: int = 16
     min_tests: int = 3
     strength_rtol: float = 0.1
     bent: float = 0.5
     faint: float = 1e-3
     blur: float = 1e-10
-    sigmas: float = 8.0
     step: float = 1e-3
 
     def __call__(
@@ -90,7 +83,7 @@ class BendTest:
         # A strength is the second difference of three answers, 1, -2, 1, over the step: the
         # noise of four answers is more than that of these.
         growth = noise.growth(X)
-        atol = self.sigmas * 4.0 * float(np.linalg.norm(error)) * growth / step
+        atol = 4.0 * SIGMAS * float(np.linalg.norm(error)) * growth / step
         off = (apart > self.strength_rtol * strength + atol)[strong]
         if len(off) < max(self.min_tests, len(chosen) / 2) or off.mean() <= self.bent:
             return ""
@@ -129,8 +122,10 @@ class LineSearch(Search):
             return ended(line.scan)
         self.network, left, out_of_budget = line.network, line.n_unresolved, line.out_of_budget
         try:
-            if left and not out_of_budget and self._hyperplanes_end():
-                return self._candidate(Why.HYPERPLANES_END, HYPERPLANES_END)
+            # Where they end, other lines would see other kinks, and explain nothing.
+            bent = left and not out_of_budget and self._bent()
+            if bent:
+                return self._candidate(Why.HYPERPLANES_END, bent)
             for last in (i == method.max_lines - 1 for i in range(method.max_lines)):
                 if not left or out_of_budget:
                     break
@@ -162,7 +157,7 @@ class LineSearch(Search):
         try:
             if self.n_repairs == 1:
                 self.tell("testing whether hyperplanes bend")
-                bent = method.bends(self.oracle, self.network, self.noise, self.rng)
+                bent = self._bent()
                 if bent:
                     return self._candidate(Why.HYPERPLANES_END, bent)
             if self._sharpens(seen):
@@ -238,16 +233,9 @@ class LineSearch(Search):
         apart = np.abs((self.network(X) - Y) / self.noise.unit)
         return np.asarray(apart.max(axis=1) / self.noise.half_digits)
 
-    def _hyperplanes_end(self) -> bool:
-        """Whether most of a few hyperplanes do not bend the function elsewhere.
-
-        Then other lines would see other kinks, and explain nothing.
-        """
-        W, b = self.network.weights[0], self.network.biases[0]
-        n = self.method.n_hyperplanes
-        chosen = self.rng.permutation(len(W))[:n]
-        bent = bend_everywhere(self.oracle, self.noise, W[chosen], b[chosen], self.rng)
-        return bool(len(bent) >= n and bent.mean() <= self.method.ending)
+    def _bent(self) -> str:
+        """What speaks for hyperplanes that end or bend, as a deeper network's do."""
+        return self.method.bends(self.oracle, self.network, self.noise, self.rng)
 
     def _add_line(self, through: FloatArray | None = None, *, split_clusters: bool = True) -> int:
         """Add what a line shows of what is unexplained; return how many kinks stay so."""
@@ -277,10 +265,6 @@ class OneHidden(Method):
         ``max_with_short_lines`` times,
     n_beside : int
         and answers beside that tell which of them to keep, one a parameter at most.
-    n_hyperplanes : int
-        Hyperplanes that are looked for elsewhere before a second line is paid for.
-    ending : float
-        Share of them found again that speaks against one hidden layer.
     nearly : float
         A network that is wrong by less, relative to the size of the answers, lacks no neuron: some
         of its rows have lost digits.
@@ -304,8 +288,6 @@ class OneHidden(Method):
     max_short_lines: int = 16
     max_with_short_lines: int = 10
     n_beside: int = 256
-    n_hyperplanes: int = 6
-    ending: float = 0.5
     nearly: float = 1e-4
     fresh: int = 40
     fresh_share: float = 0.1

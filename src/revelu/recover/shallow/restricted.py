@@ -16,8 +16,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from revelu.errors import SaturatedError
-from revelu.network import Network, add_networks, affine_network, simplify
+from revelu.network import Network, affine_network
 from revelu.numerics.confidence import SIGMAS
+from revelu.numerics.float64 import TINY
 from revelu.oracle import NoiseFloor
 from revelu.probe.box import Box, Confined, inward_jacobian, segment
 from revelu.probe.hyperplane import kink_strengths
@@ -26,6 +27,7 @@ from revelu.probe.line import Askable
 from revelu.probe.residual import Residual
 from revelu.probe.scan import LineScan
 from revelu.recover.shallow.blocks import Costs, choose_blocks
+from revelu.recover.shallow.lines import with_more
 from revelu.types import BoolArray, FloatArray
 
 
@@ -240,8 +242,7 @@ class RestrictedSearch:
         if found is None:
             return 0
         found = found.take(self._are_elsewhere(found))
-        merged = add_networks(self.network, found)
-        self.network = simplify(merged, rtol=0.1 * self.noise.half_digits)
+        self.network = with_more(self.network, found, self.noise)
         return len(found.weights[0])
 
     def _are_elsewhere(self, found: Network) -> BoolArray:
@@ -277,13 +278,13 @@ class RestrictedSearch:
 
     def _growth(self, X: FloatArray) -> FloatArray:
         """How much larger than at the base point the terms of an answer are, shape (n,)."""
-        at_base = max(float((self.base**2).mean()), 1e-300)
+        at_base = max(float((self.base**2).mean()), TINY)
         return np.asarray(np.sqrt(1.0 + (X**2).mean(axis=1) / at_base))
 
     def _slope(self, v: FloatArray) -> float:
         """The slope along ``v`` of a function as large as the answers."""
         scale = float(np.linalg.norm(self.noise.scale))
-        return scale * float(np.linalg.norm(v)) / max(float(np.linalg.norm(self.base)), 1e-300)
+        return scale * float(np.linalg.norm(v)) / max(float(np.linalg.norm(self.base)), TINY)
 
     def _measured_again(self, residual: Residual, scan: LineScan) -> LineScan:
         """The scan with its kinks and jumps from two answers near the ends of every piece.

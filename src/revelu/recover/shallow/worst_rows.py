@@ -10,6 +10,7 @@ import numpy as np
 import scipy.linalg
 
 from revelu.network import Network
+from revelu.numerics.float64 import EPS
 from revelu.numerics.interruption import check_cancelled
 from revelu.types import BoolArray, FloatArray
 
@@ -81,9 +82,7 @@ def _fit(
     rows: list[int] = []
     while True:
         F = np.hstack(columns)
-        x = scipy.linalg.lstsq(
-            F, rest.ravel(), cond=1e-12, lapack_driver="gelsy", check_finite=False
-        )[0]
+        x = scipy.linalg.lstsq(F, rest.ravel(), lapack_driver="gelsy", check_finite=False)[0]
         left = rest - (F @ x).reshape(rest.shape)
         check_cancelled()
         # Twice as many rows each time, if all of these are worse and can be solved for.
@@ -127,6 +126,6 @@ def _gains(
         if on[:, j].sum() < 2 * p or not a.any():
             continue
         right = inputs[on[:, j]].T @ (left[on[:, j]] @ a) / np.linalg.norm(a)
-        ridge = 1e-12 * np.trace(gram) * np.eye(p)
+        ridge = EPS * np.trace(gram) * np.eye(p)
         gains[j] = right @ scipy.linalg.solve(gram + ridge, right, assume_a="pos")
     return gains

@@ -16,6 +16,7 @@ from revelu.errors import LimitReachedError
 from revelu.network.span import Span, complement
 from revelu.numerics.complement import Complement
 from revelu.numerics.confidence import SIGMAS
+from revelu.numerics.float64 import TINY
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.probe.gradient import Differences, Step, unit_rows
 from revelu.recover.method import Tell, Why
@@ -308,10 +309,10 @@ class _AdaptiveSearch:
             return self.method.share
         sigma = self.target.error_at(np.ones(1)) / float(np.median(self.steps))
         noise = 3.0 * sigma * np.sqrt(self.oracle.dim_in)
-        return SIGMAS * float(noise / max(self.largest, 1e-300) + self.leak)
+        return SIGMAS * float(noise / max(self.largest, TINY) + self.leak)
 
     def span(self) -> Span:
         """What was found."""
-        sizes = np.sort(self.sizes)[::-1] / max(self.largest, 1e-300)
+        sizes = np.sort(self.sizes)[::-1] / max(self.largest, TINY)
         floor = self.floor if self.rank else 0.0
         return Span(self.rest.taken, sizes, floor, np.hypot(self.errors, self.leaked))

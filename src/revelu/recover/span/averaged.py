@@ -14,6 +14,7 @@ import numpy as np
 
 from revelu.errors import LimitReachedError
 from revelu.network.span import Span, complement
+from revelu.numerics.float64 import TINY
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.probe.gradient import Differences, Stencil, Step, unit_rows
 from revelu.recover.method import Tell, Why
@@ -145,7 +146,7 @@ class Averaged:
             if len(inside) >= span.rank:
                 least = np.linalg.svd(inside, compute_uv=False)[-1]
                 left = angle * ratio * (np.sqrt(len(inside)) + np.sqrt(span.rank))
-                expected = float(np.hypot(np.sqrt(len(C)), left) / max(least, 1e-300))
+                expected = float(np.hypot(np.sqrt(len(C)), left) / max(least, TINY))
         if not expected < angle:
             return span, angle
         E = np.linalg.lstsq(inside, across, rcond=None)[0]

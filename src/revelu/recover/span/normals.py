@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from revelu.numerics.confidence import SIGMAS
+from revelu.numerics.float64 import TINY
 from revelu.recover.span.boundary import Bend, Border
 from revelu.types import BoolArray, FloatArray
 
@@ -84,7 +85,7 @@ class BorderPlace:
     @property
     def angle(self) -> float:
         """About how far off a direction from here would be, in radians; NaN if unknown."""
-        return float(np.hypot(self.error, self.leak)) / max(self.size, 1e-300)
+        return float(np.hypot(self.error, self.leak)) / max(self.size, TINY)
 
 
 @dataclass(frozen=True)
