@@ -236,7 +236,7 @@ class FirstLayerSearch:
 
     def _sharpen(self) -> None:
         """Measure imprecise rows again, from where their hyperplanes are at far apart points."""
-        affordable = int(self.costly * self.oracle.n_queries / (4.0 * self.rows.shape[1]))
+        affordable = int(self.costly * self.oracle.n_queries / (4 * self.rows.shape[1]))
         order = np.argsort(-self.errors)[: max(affordable, self.at_least)]
         vague = order[self.errors[order] > self.imprecise]
         W, b = self.rows[vague, :-1], self.rows[vague, -1]

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from revelu.numerics.float64 import HALF_DIGITS
+from revelu.numerics.float64 import EPS, HALF_DIGITS
 from revelu.numerics.records import Records
 from revelu.recover.deep.frame import KnownLayers
 from revelu.recover.deep.walk import Walk
@@ -191,7 +191,7 @@ class LayerRows(Records):
         phi, small = np.full(m, 0.5), np.inf
         for _ in range(n_steps):
             U, values, _ = np.linalg.svd(linear + (v * phi) @ frame.W)
-            small = max(0.5 * min(small, float(values[0])), 1e-3 * rtol * size)
+            small = max(0.5 * min(small, float(values[0])), EPS * size)
             against = (U / np.hypot(np.append(values, np.zeros(n - len(values))), small)).T
             A = ((against @ v)[:, None, :] * frame.W.T[None]).reshape(-1, m)
             phi = np.linalg.lstsq(A, -(against @ linear).ravel())[0]

@@ -179,7 +179,7 @@ class Plane:
         A = (points @ B) / off[:, None]
         M, right = A.T @ A, -A.T @ (points @ self.row / off)
         normals = self.seen.W[self.members] * np.sign(self.seen.W[self.members] @ w)[:, None]
-        errors = self.how.sharp * self.seen.errors[self.members] / np.sqrt(d) + 1e-6
+        errors = self.how.sharp * self.seen.errors[self.members] / np.sqrt(d) + self.how.place
         sure = (weights / errors) ** 2
         M[np.diag_indices(d - 1)] += sure.sum()
         right[:-1] += B[:-1, :-1].T @ (sure @ (normals - w))

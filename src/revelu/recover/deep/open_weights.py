@@ -12,6 +12,7 @@ import numpy as np
 import scipy.linalg
 
 from revelu.network import Network
+from revelu.numerics.confidence import SIGMAS
 from revelu.numerics.float64 import EPS, HALF_DIGITS
 from revelu.numerics.records import Records
 from revelu.numerics.reweighting import LeastDeviations
@@ -207,7 +208,7 @@ def robust_solution(F: FloatArray, y: FloatArray, noise: float, *, n_steps: int 
             delta = loss.scale(left)
         x = _nearly_likeliest(F, y, 1.0 / np.sqrt(left + delta), noise / np.sqrt(delta))
     left = np.abs(F @ x - y)
-    usual = left <= 10.0 * max(float(np.median(left)), noise)
+    usual = left <= SIGMAS * max(float(np.median(left)), noise)
     A = np.vstack([F[usual], noise * np.eye(F.shape[1])])
     right = np.append(y[usual], np.zeros(F.shape[1]))
     return np.asarray(scipy.linalg.lstsq(A, right, lapack_driver="gelsy", check_finite=False)[0])

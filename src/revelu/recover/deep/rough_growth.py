@@ -26,6 +26,7 @@ import numpy as np
 from revelu.network import Network, add_networks
 from revelu.numerics.float64 import TINY
 from revelu.numerics.gauss_newton import Damping, Stop, normal_equations
+from revelu.numerics.reweighting import LeastDeviations, reweighted
 from revelu.recover.deep.rough_spare import size_of_rest
 from revelu.recover.refine.network_fit import Samples, fit, top_of, with_top
 from revelu.types import BoolArray, FloatArray, IntArray
@@ -90,7 +91,8 @@ class RoughGrowth:
     least : float
         and by ``least`` errors.
     n_starts, n_walkers, n_steps : int
-        Wrong inputs that random walks start from, walks from each, and their steps,
+        Wrong inputs that random walks start from, walks from each, and their steps, as many as of a
+        robust regression,
     step : float
         which put noise in the place of this share of an input, at first;
     max_walks : int
@@ -253,8 +255,8 @@ class RoughGrowth:
             goes_on = (there.residual(network) * side[stays]).sum(axis=1) > limit
             stays[stays] = goes_on
             X[stays] = there.X[goes_on]
-            # Half of the steps stay, about.
-            shares = np.clip(shares * np.where(stays, 1.3, 0.75), 1e-3, 0.9)
+            # What rises by as much as it falls has half of the steps stay.
+            shares = np.minimum(shares * np.sqrt(np.where(stays, 2.0, 0.5)), 1.0)
             found.append(there)
         return reduce(Samples.joined, found)
 
@@ -387,7 +389,8 @@ class RoughGrowth:
         apart = np.linalg.norm(rest.X[same] - rest.X[one], axis=1)
         near = same[np.argsort(apart, kind="stable")[: self._n_near(H.shape[1])]]
         F = np.column_stack([H[near], np.ones(len(near))])
-        row = _least_deviations(F, Y[near] @ column)
+        # A few answers may be those of another neuron, too.
+        row = reweighted(F, Y[near] @ column, LeastDeviations(TINY), self.n_steps)
         return Network([row[None, :-1], column[:, None]], [row[-1:], np.zeros(len(column))])
 
     def fitted(self, start: Network, left: _Rest, n_scales: int | None = None) -> Network:
@@ -445,20 +448,3 @@ def _plain(top: Network) -> Network:
     """Neurons alone, without what is affine."""
     k = top.dim_out
     return Network(top.weights, [top.biases[0], np.zeros(k)])
-
-
-def _least_deviations(F: FloatArray, y: FloatArray, *, n_steps: int = 12) -> FloatArray:
-    """The smallest row that most answers agree with, by least squares reweighted.
-
-    A few answers may be those of another neuron, too.
-    """
-    sizes = np.sqrt((F**2).mean(axis=0)) + TINY
-    A, weights = F / sizes, np.ones(len(y))
-    for _ in range(n_steps):
-        M = A * weights[:, None]
-        G = M.T @ M
-        G[np.diag_indices_from(G)] += 1e-6 * np.trace(G) / len(G)
-        row = np.linalg.solve(G, M.T @ (weights * y))
-        off = np.abs(A @ row - y)
-        weights = 1.0 / np.sqrt(1.0 + off / max(float(np.quantile(off, 0.3)), TINY))
-    return np.asarray(row / sizes)

@@ -44,7 +44,7 @@ def signs_by_most(
     for _ in range(30):
         A = ((V * weights[:, None])[:, None, :] * W.T[None]).reshape(-1, m)
         phi = np.linalg.lstsq(A, -(L * weights[:, None]).ravel())[0]
-        weights = 1.0 / size / (left(phi) + 10.0 * least)
+        weights = 1.0 / size / (left(phi) + least)
     phi = np.round(phi).clip(0.0, 1.0)
     best, improves, margins = np.log(left(phi) + least).sum(), True, np.zeros(m)
     while improves:

@@ -513,7 +513,7 @@ class TraceSearch:
         self.n_lost += int(trace.is_lost) - int(trace.is_found)
         if not trace.is_found:
             return None
-        least, points = self.how.trace.open_ * self.scale, np.array(trace.points)
+        least, points = self.how.trace.vague * self.scale, np.array(trace.points)
         m = len(self.below.b)
         return TracedRow(trace.theta, trace.covariance, m, least, points, seed)
 

@@ -124,9 +124,8 @@ class TraceTuning:
         Places asked for each unknown after which it is seen whether the surface is where
         it should be.
     vague : float
-        A turn is open if its weight may be off by this share of those of known rows,
-    open_ : float
-        and a direction of the row if it may be by this in the end.
+        A turn is open if its weight may be off by this share of those of known rows, and a
+        direction of the row in the end.
     range_ : float
         Half of the range that is asked, in standard errors of where the surface is,
     blur : float
@@ -167,7 +166,6 @@ class TraceTuning:
     patience: int = 8
     fewest: float = 2.0
     vague: float = 0.05
-    open_: float = 0.05
     range_: float = 6.0
     blur: float = 300.0
     widest: float = 0.25
@@ -283,7 +281,7 @@ class Trace:
     @property
     def undetermined(self) -> FloatArray:
         """Directions of the row that are not known, (size, q)."""
-        least = self.how.open_ * self.scale
+        least = self.how.vague * self.scale
         return open_directions(self.covariance, len(self.below.b), least)
 
     @property
@@ -329,7 +327,7 @@ class Trace:
         most = self.how.surprise * np.hypot(error, self.strength * places.vague)
         most += 1e-2 * foretold
         mine = seen.is_kink & (np.abs(jumps - foretold) < most) & (aside < most)
-        off = self.how.surprise * places.doubt + 0.02 * places.T
+        off = self.how.surprise * places.doubt + self.place / places.slope
         those = np.flatnonzero(mine & (np.abs(seen.tau) < off))
         if len(those):
             beside = ask(lines.beside(those, seen.tau)) / self.unit
@@ -416,7 +414,7 @@ class Trace:
         vague = np.sqrt(_quadratic(slopes, self.covariance))
         T = how.range_ * doubt + how.blur * self.sigma / (self.strength * slope)
         told = (turned.sum(axis=1) < min(3, d)) & (slope > how.steep * gradient)
-        told &= (np.abs(values) < 1e-6 * gradient) & (how.widest * self.size > T)
+        told &= (np.abs(values) < how.rounding * gradient) & (how.widest * self.size > T)
         told &= (vague < how.turned * slope) & (np.linalg.norm(X, axis=1) < self.reach)
         states = below.states(X, self.others)
         for side in (1.0, -1.0):

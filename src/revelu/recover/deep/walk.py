@@ -224,7 +224,7 @@ class Walk:
         theta = self.estimate.theta[: len(self.frame.b) or -1]
         known = theta[~self.is_open[: len(theta)] & (theta != 0)]
         if len(known) >= 4:
-            self.scale = float(np.median(np.abs(known))) + 1e-3 / np.sqrt(self.frame.size)
+            self.scale = float(np.median(np.abs(known)))
         return Surface(self.frame, self.signs, self.estimate.drawn(self.scale))
 
     def _advance(self, tries: Sequence[tuple[float, float]]) -> Questions:

@@ -18,6 +18,9 @@ from revelu.numerics.float64 import EPS
 from revelu.recover.labels.polygons import EdgeEnd, Polygons, tangents
 from revelu.types import BoolArray, FloatArray, IntArray
 
+QUARTERS = (0.25, 0.75)
+"""Places in a gap on both sides of its middle."""
+
 
 @dataclass(frozen=True)
 class Collinearity:
@@ -212,7 +215,7 @@ def find_gaps(polygons: Polygons, n_ways: int, narrowest: float) -> list[NeuronL
     for gaps in found.values():
         width, way, start = max(gaps)
         other = max(gaps, key=lambda one: np.abs(np.sin(angles[one[1]] - angles[way])))
-        places = [(way, start + share * width) for share in (0.25, 0.75)]
+        places = [(way, start + share * width) for share in QUARTERS]
         places.append((other[1], other[2] + 0.5 * other[0]))
         lines += [NeuronLine(np.append(N[w], -t), np.empty(0, np.intp)) for w, t in places]
     return lines

@@ -29,6 +29,7 @@ from scipy.optimize import linprog
 
 from revelu.network import Network
 from revelu.recover.labels.lines import (
+    QUARTERS,
     BentEdges,
     Collinearity,
     NeuronLine,
@@ -190,7 +191,7 @@ class LabelledPlane:
             others = np.setdiff1d(np.arange(self.k), own)
             of = [(self.a == c) | (self.b == c) for c in others]
             if any(is_behind[at].any() and not is_behind[at].all() for at in of):
-                for share in (0.25, 0.75):
+                for share in QUARTERS:
                     V = middle_ratios(np.array(lo), np.array(hi), share) * G - F
                     V = V / np.linalg.norm(V[:2])
                     lines.append(NeuronLine(V, np.empty(0, np.intp), edge))

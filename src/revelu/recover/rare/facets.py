@@ -21,6 +21,9 @@ from revelu.types import FloatArray
 # Student's t of 3 degrees of freedom passes 30 once in 12,000.
 _SIGMAS = 30.0
 
+# How near a border inputs are asked that are to be beside it.
+_BESIDE = 1e-6
+
 
 def recover_facets(
     inside: Inside,
@@ -106,7 +109,6 @@ def find_centre(
     radii: tuple[float, ...] = (1.0, 0.1, 10.0),
     n_inputs: int = 256,
     n_around: int = 64,
-    beside: float = 1e-6,
 ) -> FloatArray | None:
     """Find a place inside a convex region: the origin, or the mean of what is found.
 
@@ -117,16 +119,16 @@ def find_centre(
         Standard deviations of the inputs among which an inside one is sought.
     n_inputs : int
         For each radius.
-    n_around, beside : int, float
-        Inputs around the origin, and their standard deviation, that tell whether it is on a
-        border: there it is taken only where nothing else is found.
+    n_around : int
+        Inputs just beside the origin that tell whether it is on a border: there it is taken only
+        where nothing else is found.
 
     Returns
     -------
     ndarray, shape (d,), or None
     """
     origin = np.zeros(d)
-    labels = inside(np.vstack([origin, beside * rng.standard_normal((n_around, d))]))
+    labels = inside(np.vstack([origin, _BESIDE * rng.standard_normal((n_around, d))]))
     if labels.all():
         return origin
     for radius in radii:
@@ -137,12 +139,10 @@ def find_centre(
     return origin if labels[0] else None
 
 
-def _before_crossing(
-    found: Units, centre: FloatArray, V: FloatArray, before: float = 1e-6
-) -> FloatArray:
+def _before_crossing(found: Units, centre: FloatArray, V: FloatArray) -> FloatArray:
     """Radii just before rays leave the region that is known so far, infinite if they do not.
 
-    That is before the crossing by ``before``, relative to the radius, or by what the errors
+    That is just before the crossing, relative to the radius, or by what the errors
     of the face explain.
     """
     room = -found.margins(centre[None])[0]
@@ -150,7 +150,7 @@ def _before_crossing(
     with np.errstate(divide="ignore", invalid="ignore"):
         reach = room / (V @ found.directions.T)
         # (w + dw) (centre + r v) = t + dt moves r by (dt - r dw v) / (w v).
-        slack = np.maximum(before, _SIGMAS * (moved + found.errors * reach) / room)
+        slack = np.maximum(_BESIDE, _SIGMAS * (moved + found.errors * reach) / room)
         radius = reach * (1.0 - slack)
     ahead = np.where(reach > 0, np.maximum(radius, 0.0), np.inf)
     return np.asarray(ahead.min(axis=1, initial=np.inf))

@@ -61,14 +61,8 @@ class LabelNoise:
         raised = (n_raised + 0.5) / (len(outside) + 1.0)
         missed = (n_missed + raised) / (len(within) + 1.0)
         # Rates that add up to 1 leave no information in a label.
-        return cls(
-            min(raised, 0.45),
-            min(missed, 0.45),
-            n_raised,
-            len(outside),
-            n_missed,
-            len(within),
-        )
+        raised, missed = np.minimum((raised, missed), 0.45).tolist()
+        return cls(raised, missed, n_raised, len(outside), n_missed, len(within))
 
     @property
     def is_none(self) -> bool:

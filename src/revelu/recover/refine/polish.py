@@ -12,6 +12,8 @@ as many, those that a QR decomposition with column pivoting takes first (Businge
 1965) make one that hardly amplifies at all.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import scipy.linalg
 
@@ -28,6 +30,9 @@ from revelu.recover.refine.network_fit import (
     top_of,
 )
 from revelu.types import FloatArray, IntArray
+
+# Steps of a fit end with the first that leaves more than a third less.
+_QUICK = Stop(3, rtol=0.3, patience=1)
 
 # Equations for each unknown where inputs are not chosen.  The singular values of a random
 # matrix lie within 1 -+ 1/sqrt(1.3) of a common size (Marchenko and Pastur): the smallest is
@@ -183,7 +188,7 @@ def fit_to_last_digits(
             extended=True,
         )
         return found.network
-    stop = Stop(8, rtol=0.3, patience=1)
+    stop = replace(_QUICK, max_steps=8)
     solver: Solver = Iterative(iterations=80, white=True)
     if network.n_hidden > 1:
         if top_of(network).n_parameters <= most_square:
@@ -225,7 +230,7 @@ def fit_most(
         where the fit leaves ``stands_out`` times as much as at the median of them.
     """
     samples = Samples.near(X, Y, noise)
-    stop, solver = Stop(3, rtol=0.3, patience=1), Iterative(iterations, white=True)
+    stop, solver = _QUICK, Iterative(iterations, white=True)
     for _ in range(max_trims):
         network = fit(network, samples, stop, solver=solver, damping=UNDAMPED).network
         left = np.abs(samples.residual(network)).max(axis=1, initial=0.0)
