@@ -10,7 +10,7 @@ crossing it must still be inside.
 import numpy as np
 
 from revelu.errors import LimitReachedError
-from revelu.numerics.confidence import at_most, upper_bound
+from revelu.numerics.confidence import SIGMAS, at_most, upper_bound
 from revelu.probe.gradient import unit_rows
 from revelu.recover.method import Tell, Why
 from revelu.recover.rare.face import Inside, crossings, find_facet
@@ -20,9 +20,6 @@ from revelu.types import FloatArray
 # Standard errors of a face that its error explains.  The error comes from three spare places:
 # Student's t of 3 degrees of freedom passes 30 once in 12,000.
 _SIGMAS = 30.0
-
-# How near a border inputs are asked that are to be beside it.
-_BESIDE = 1e-6
 
 
 def recover_facets(
@@ -70,13 +67,13 @@ def recover_facets(
     why = Why.EXPLAINED
     notes: tuple[str, ...] = ()
     try:
-        centre = find_centre(inside, d, rng)
+        centre = find_centre(inside, d, rng, SIGMAS * rtol)
         if centre is None:
             return UnitsCandidate.none(d, Why.UNRESOLVED, _ONE_ANSWER, "facets")
         far = np.linalg.norm(centre) + np.sqrt(d) + beyond
         while n_quiet < n_quiet_rays and n_failures < max_failures:
             V = unit_rows(rng, n_rays, d)
-            before = np.minimum(_before_crossing(found, centre, V), far)
+            before = np.minimum(_before_crossing(found, centre, V, SIGMAS * rtol), far)
             new = np.flatnonzero(~inside(centre + before[:, None] * V))
             if not len(new):
                 n_quiet += n_rays
@@ -105,6 +102,7 @@ def find_centre(
     inside: Inside,
     d: int,
     rng: np.random.Generator,
+    beside: float,
     *,
     radii: tuple[float, ...] = (1.0, 0.1, 10.0),
     n_inputs: int = 256,
@@ -115,20 +113,22 @@ def find_centre(
     Parameters
     ----------
     inside : callable, (m, d) -> (m,) of bool
+    beside : float
+        How near the origin it is seen whether that is on a border: there it is taken only where
+        nothing else is found.
     radii : tuple of float
         Standard deviations of the inputs among which an inside one is sought.
     n_inputs : int
         For each radius.
     n_around : int
-        Inputs just beside the origin that tell whether it is on a border: there it is taken only
-        where nothing else is found.
+        Inputs that tell that.
 
     Returns
     -------
     ndarray, shape (d,), or None
     """
     origin = np.zeros(d)
-    labels = inside(np.vstack([origin, _BESIDE * rng.standard_normal((n_around, d))]))
+    labels = inside(np.vstack([origin, beside * rng.standard_normal((n_around, d))]))
     if labels.all():
         return origin
     for radius in radii:
@@ -139,10 +139,10 @@ def find_centre(
     return origin if labels[0] else None
 
 
-def _before_crossing(found: Units, centre: FloatArray, V: FloatArray) -> FloatArray:
+def _before_crossing(found: Units, centre: FloatArray, V: FloatArray, before: float) -> FloatArray:
     """Radii just before rays leave the region that is known so far, infinite if they do not.
 
-    That is just before the crossing, relative to the radius, or by what the errors
+    That is before the crossing by ``before``, relative to the radius, or by what the errors
     of the face explain.
     """
     room = -found.margins(centre[None])[0]
@@ -150,7 +150,7 @@ def _before_crossing(found: Units, centre: FloatArray, V: FloatArray) -> FloatAr
     with np.errstate(divide="ignore", invalid="ignore"):
         reach = room / (V @ found.directions.T)
         # (w + dw) (centre + r v) = t + dt moves r by (dt - r dw v) / (w v).
-        slack = np.maximum(_BESIDE, _SIGMAS * (moved + found.errors * reach) / room)
+        slack = np.maximum(before, _SIGMAS * (moved + found.errors * reach) / room)
         radius = reach * (1.0 - slack)
     ahead = np.where(reach > 0, np.maximum(radius, 0.0), np.inf)
     return np.asarray(ahead.min(axis=1, initial=np.inf))
