@@ -163,28 +163,7 @@ class CloseSearch(Search):
 
 @dataclass(frozen=True)
 class NearDuplicates(Method):
-    """One hidden layer about whose weights nothing is assumed (CKM21).
-
-    Attributes
-    ----------
-    max_lines : int
-        Lines tried where the target is saturated on one, or it misled.
-    max_repairs : int
-        Searches around points that fresh answers find wrong.
-    narrow : float
-        Pieces of a line whose half-angle is under ``sqrt(nu)`` times this give no gradient
-        worth having: the kinks between them are merged.
-    merged : float
-        The largest change that merging close neurons may make, as a share of half the digits.
-    n_trial_points : int
-        Fresh points that judge a first network.
-    mostly_right : float
-        A network wrong at a larger share of them comes from a bad line: strips between close
-        hyperplanes, and bumps, are met less often.
-    hopeless : float
-        Wrong far off at a larger share of them, from a second line, too, it is no network of
-        one hidden layer.
-    """
+    """One hidden layer about whose weights nothing is assumed (CKM21)."""
 
     name = "near_duplicates"
     purpose = "one hidden layer whose neurons are nearly equal, or make narrow bumps"
@@ -193,9 +172,19 @@ class NearDuplicates(Method):
     search = CloseSearch
 
     max_lines: int = 4
+    """Lines tried where the target is saturated on one, or it misled."""
     max_repairs: int = 12
+    """Searches around points that fresh answers find wrong."""
     narrow: float = 400.0
+    """Pieces of a line whose half-angle is under ``sqrt(nu)`` times this give no gradient worth
+    having: the kinks between them are merged."""
     merged: float = 1e-3
+    """The largest change that merging close neurons may make, as a share of half the digits."""
     n_trial_points: int = 64
+    """Fresh points that judge a first network."""
     mostly_right: float = 0.1
+    """A network wrong at a larger share of them comes from a bad line: strips between close
+    hyperplanes, and bumps, are met less often."""
     hopeless: float = 0.5
+    """Wrong far off at a larger share of them, from a second line, too, it is no network of one
+    hidden layer."""

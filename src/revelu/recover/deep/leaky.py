@@ -75,27 +75,19 @@ class LeakyLayer:
 
 @dataclass(frozen=True)
 class SlopeMeasurement:
-    """The measurement of slopes.
-
-    Attributes
-    ----------
-    n_points : int
-        Of each hyperplane; those that say the same count, for some lie beside another neuron's.
-    steps : tuple of float
-        Where the function is asked at either side, relative to the point, one after another until
-        points say the same: the longer, the less is lost to rounding, and the more neurons above
-        bend the function in between.
-    inner : float
-        The share of a step where it is asked, too: what a row is off by moves the hyperplane, not
-        the slopes.
-    alike : float
-        Two points of a hyperplane say the same slope if they differ by less than this share.
-    """
+    """The measurement of slopes."""
 
     n_points: int = 6
+    """Of each hyperplane; those that say the same count, for some lie beside another neuron's."""
     steps: tuple[float, ...] = (1e-2, 1e-3)
+    """Where the function is asked at either side, relative to the point, one after another until
+    points say the same: the longer, the less is lost to rounding, and the more neurons above bend
+    the function in between."""
     inner: float = 0.1
+    """The share of a step where it is asked, too: what a row is off by moves the hyperplane, not
+    the slopes."""
     alike: float = 1e-4
+    """Two points of a hyperplane say the same slope if they differ by less than this share."""
 
     def measure(
         self,
@@ -358,31 +350,7 @@ class LeakySearch(Search):
 
 @dataclass(frozen=True)
 class Leaky(Method):
-    """Hidden layers of LeakyReLU or PReLU, none wider than the one below; the last one may be.
-
-    Attributes
-    ----------
-    least_slope : float
-        A slope that is less is a ReLU's, which loses what it reads.
-    slopes : SlopeMeasurement
-        How they are measured.
-    blur : float
-        What is asked through layers that were measured is taken to err so much at least, relative
-        to its size: where they are off by little, it bends a little beside their hyperplanes.
-    max_layers : int
-        That are undone.
-    n_looks : int
-        Fresh answers that tell whether one hidden layer is left,
-    max_repairs : int
-        and searches for what that lacks.
-    shadow : float
-        Neurons fainter than this share of the others that lie on a coordinate's hyperplane are
-        what the layer below is off by.
-    n_equations : float
-        Answers a number for the fit of all layers,
-    most_fitted : int
-        unless there are more numbers.
-    """
+    """Hidden layers of LeakyReLU or PReLU, none wider than the one below; the last one may be."""
 
     name = "leaky"
     purpose = "layers of LeakyReLU or PReLU, none wider than the one below"
@@ -391,14 +359,25 @@ class Leaky(Method):
     search = LeakySearch
 
     least_slope: float = 1e-4
+    """A slope that is less is a ReLU's, which loses what it reads."""
     slopes: SlopeMeasurement = field(default_factory=SlopeMeasurement)
+    """How they are measured."""
     blur: float = 1e-11
+    """What is asked through layers that were measured is taken to err so much at least, relative to
+    its size: where they are off by little, it bends a little beside their hyperplanes."""
     max_layers: int = 12
+    """That are undone."""
     n_looks: int = 128
+    """Fresh answers that tell whether one hidden layer is left,"""
     max_repairs: int = 6
+    """and searches for what that lacks."""
     shadow: float = 1e-6
+    """Neurons fainter than this share of the others that lie on a coordinate's hyperplane are what
+    the layer below is off by."""
     n_equations: float = 1.5
+    """Answers a number for the fit of all layers,"""
     most_fitted: int = 4000
+    """unless there are more numbers."""
 
     def obstacle(self, oracle: Oracle, noise: NoiseFloor) -> str:
         """Log-ratios end where a probability has no digits, and it asks far out."""

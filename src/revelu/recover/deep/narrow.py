@@ -308,34 +308,7 @@ class LayeredSearch(Search):
 
 @dataclass(frozen=True)
 class TwoHidden(Method):
-    """Two hidden layers, the first no wider than the input (DG21, Theorem 3).
-
-    Attributes
-    ----------
-    max_bases : int
-        Points tried for the base point, around which the top layers must be affine.
-    max_repairs : int
-    n_equations : float
-        Equations a parameter of the last fit of all layers.
-    many_numbers : float
-        Numbers of its inputs, 8 bytes each, above which the first layer is left as it is.
-    imprecise : float
-        Rows of it that are known worse are then measured again,
-    n_equations_above : float
-        and the fit of the layers above has this many equations a parameter: up to half of the
-        answers may show neurons that are missing.
-    polish_share : float
-        Share of all queries so far that the last fit may cost: one output needs many more
-        queries for as many equations as ten do.
-    rough : float
-        Errors up to this, relative to the answers, that are left to that fit.
-    max_fits : int
-        Fits of the upper layer while neurons of it are missing.
-    rough_layers : RoughWide
-        How both are fitted where answers lack the digits of float64.
-    inside_box : InBox
-        How both are found inside a box.
-    """
+    """Two hidden layers, the first no wider than the input (DG21, Theorem 3)."""
 
     name = "two_hidden"
     purpose = "two hidden layers, the first no wider than the input"
@@ -346,16 +319,28 @@ class TwoHidden(Method):
     search = LayeredSearch
 
     max_bases: int = 8
+    """Points tried for the base point, around which the top layers must be affine."""
     max_repairs: int = 12
     n_equations: float = 1.5
+    """Equations a parameter of the last fit of all layers."""
     many_numbers: float = 5e6
+    """Numbers of its inputs, 8 bytes each, above which the first layer is left as it is."""
     imprecise: float = 3e-10
+    """Rows of it that are known worse are then measured again,"""
     n_equations_above: float = 4.0
+    """and the fit of the layers above has this many equations a parameter: up to half of the
+    answers may show neurons that are missing."""
     polish_share: float = 0.5
+    """Share of all queries so far that the last fit may cost: one output needs many more queries
+    for as many equations as ten do."""
     rough: float = 1e-5
+    """Errors up to this, relative to the answers, that are left to that fit."""
     max_fits: int = 4
+    """Fits of the upper layer while neurons of it are missing."""
     rough_layers: RoughWide = field(default_factory=RoughWide)
+    """How both are fitted where answers lack the digits of float64."""
     inside_box: InBox = field(default_factory=InBox)
+    """How both are found inside a box."""
 
     def obstacle(self, oracle: Oracle, noise: NoiseFloor) -> str:
         """Inside a box it divides differences of answers."""

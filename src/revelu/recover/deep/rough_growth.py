@@ -80,92 +80,65 @@ class _Rest:
 
 @dataclass(frozen=True)
 class RoughGrowth:
-    """How neurons are found where a network is wrong.
-
-    Attributes
-    ----------
-    typical : float
-        An answer is wrong if it is off by ``typical`` times the median,
-    blurred : float
-        or by the median itself if that is more than ``blurred`` errors,
-    least : float
-        and by ``least`` errors.
-    n_starts, n_walkers, n_steps : int
-        Wrong inputs that random walks start from, walks from each, and their steps, as many as of a
-        robust regression,
-    step : float
-        which put noise in the place of this share of an input, at first;
-    max_walks : int
-        so often at most, until as many answers are wrong as new rows are begun from.
-    spreads : tuple of float
-        Neurons are asked about that are on at few inputs, at inputs of such standard deviations,
-    n_drawn, most_numbers : int, float
-        of ``n_drawn`` that are drawn, or ``most_numbers`` numbers,
-    few_told, n_each : int
-        and where a neuron is on with one below as at fewer than ``few_told`` inputs, at ``n_each``;
-    far_spreads : tuple of float
-        above a first layer that is no wider than the input also at such: two that are never on
-        together near the origin leave the weight between them open, and what is affine with it.
-    lost : float
-        Neurons go that are wrong at a larger share of the inputs where they are on.
-    doubtful : float
-        They are free if that share is ``doubtful`` times that of all inputs,
-    suspect : float
-        and this at least: what is wrong by one neuron alone is so at others' inputs, too,
-    rare : float
-        and they are on at no more than this share;
-    known : float
-        or if they are on at fewer right inputs than this times the entries of a row.
-    max_new : int
-        Neurons that are added at once, at most,
-    n_tries : int
-        each the best of ``n_tries`` starts, fitted alone,
-    n_together : int
-        and of the best of them the one that leaves least when all are fitted at once,
-    n_near : float
-        from ``n_near`` wrong answers for each entry of a row,
-    stake : float
-        where answers that were right count ``stake`` times as much,
-    gain : float
-        kept if they leave less than this share of what was left.
-    far : float
-        Wrong answers off by more than this share of them are forgotten from the first,
-    n_scales, n_fit : int
-        then others, at ``n_scales`` scales one after another, with ``n_fit`` steps at each.
-    every : int
-        Of answers that are right where no neuron is on that is fitted, one of ``every`` is looked
-        at.
-    """
+    """How neurons are found where a network is wrong."""
 
     typical: float = 30.0
+    """An answer is wrong if it is off by ``typical`` times the median,"""
     blurred: float = 1000.0
+    """or by the median itself if that is more than ``blurred`` errors,"""
     least: float = 20.0
+    """and by ``least`` errors."""
     n_starts: int = 6
     n_walkers: int = 8
     n_steps: int = 12
+    """Wrong inputs that random walks start from, walks from each, and their steps, as many as of a
+    robust regression,"""
     step: float = 0.3
+    """which put noise in the place of this share of an input, at first;"""
     max_walks: int = 3
+    """so often at most, until as many answers are wrong as new rows are begun from."""
     spreads: tuple[float, ...] = (1.0,)
-    n_each: int = 40
-    far_spreads: tuple[float, ...] = (1.0, 2.0, 5.0, 15.0)
+    """Neurons are asked about that are on at few inputs, at inputs of such standard deviations,"""
     n_drawn: int = 50_000
     most_numbers: float = 5e6
+    """of ``n_drawn`` that are drawn, or ``most_numbers`` numbers,"""
     few_told: int = 10
+    n_each: int = 40
+    """and where a neuron is on with one below as at fewer than ``few_told`` inputs, at
+    ``n_each``;"""
+    far_spreads: tuple[float, ...] = (1.0, 2.0, 5.0, 15.0)
+    """above a first layer that is no wider than the input also at such: two that are never on
+    together near the origin leave the weight between them open, and what is affine with it."""
     lost: float = 0.3
+    """Neurons go that are wrong at a larger share of the inputs where they are on."""
     doubtful: float = 3.0
+    """They are free if that share is ``doubtful`` times that of all inputs,"""
     suspect: float = 0.1
+    """and this at least: what is wrong by one neuron alone is so at others' inputs, too,"""
     rare: float = 0.3
+    """and they are on at no more than this share;"""
     known: float = 6.0
+    """or if they are on at fewer right inputs than this times the entries of a row."""
     max_new: int = 3
+    """Neurons that are added at once, at most,"""
     n_tries: int = 8
+    """each the best of ``n_tries`` starts, fitted alone,"""
     n_together: int = 2
+    """and of the best of them the one that leaves least when all are fitted at once,"""
     n_near: float = 3.0
+    """from ``n_near`` wrong answers for each entry of a row,"""
     stake: float = 3.0
+    """where answers that were right count ``stake`` times as much,"""
     gain: float = 0.97
+    """kept if they leave less than this share of what was left."""
     far: float = 0.8
+    """Wrong answers off by more than this share of them are forgotten from the first,"""
     n_scales: int = 5
     n_fit: int = 3
+    """then others, at ``n_scales`` scales one after another, with ``n_fit`` steps at each."""
     every: int = 8
+    """Of answers that are right where no neuron is on that is fitted, one of ``every`` is looked
+    at."""
     damping: Damping = field(default_factory=lambda: Damping(1e-6))
 
     def limit(self, network: Network, samples: Samples) -> float:

@@ -23,32 +23,21 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class MissingNeurons:
-    """How neurons are fitted that traces have not found.
-
-    Attributes
-    ----------
-    n_spare : int
-        Random rows,
-    n_starts : int
-        from this many starts at most,
-    much : float
-        until one leaves less than this share of what was left;
-    worse : float
-        those go without which no more than ``worse`` times as much is left.
-    n_steps, n_upper_steps : int
-        Steps of the fit of random rows, and of all rows above the first layer.
-    limit : float
-        The reduced cost that noise alone may leave.
-    upper_damping : Damping
-    """
+    """How neurons are fitted that traces have not found."""
 
     n_spare: int = 5
+    """Random rows,"""
     n_starts: int = 3
+    """from this many starts at most,"""
     much: float = 0.1
+    """until one leaves less than this share of what was left;"""
     worse: float = 1.001
+    """those go without which no more than ``worse`` times as much is left."""
     n_steps: int = 80
     n_upper_steps: int = 10
+    """Steps of the fit of random rows, and of all rows above the first layer."""
     limit: float = 1.5
+    """The reduced cost that noise alone may leave."""
     upper_damping: Damping = field(default_factory=lambda: Damping(1e-3))
 
     def joined(self, network: Network, samples: Samples, rng: np.random.Generator) -> Network:

@@ -19,18 +19,12 @@ from revelu.types import FloatArray
 
 @dataclass(frozen=True)
 class RoughOutputs:
-    """How outputs are fitted.
-
-    Attributes
-    ----------
-    most : float
-        The share of answers that has to be explained at least.
-    n_steps : int
-        Of least deviations, and as many of Cauchy's weights.
-    """
+    """How outputs are fitted."""
 
     most: float = 0.3
+    """The share of answers that has to be explained at least."""
     n_steps: int = 8
+    """Of least deviations, and as many of Cauchy's weights."""
 
     def fit(
         self,

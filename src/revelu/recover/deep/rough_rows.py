@@ -28,80 +28,55 @@ from revelu.types import BoolArray, FloatArray, IntArray
 
 @dataclass(frozen=True)
 class RoughRows:
-    """How a first layer is found where answers have few digits.
-
-    Attributes
-    ----------
-    rows : LineRows
-        How rows are measured.
-    crossings : Crossings
-        How hyperplanes are followed.
-    max_lines, max_quiet : int
-        Lines at most, and lines without a new row of the first layer that end the search.
-    unseen : float
-        Of as many rows as inputs none is missing where all lines together would have met one with
-        this probability's complement.
-    n_pairs : int
-        Pairs of inputs between which nothing changes once no row is missing,
-    leak : float
-        but for ``leak`` errors of the rows.
-    n_tests : tuple of int
-        Lines across a hyperplane that tell in turn whether it goes on,
-    n_doubted : int
-        and across each where those that go on depend on each other,
-    false, false_alarm : float
-        when a false one shows: more lines miss it than this share explains, of which a true one
-        has no more, but with so small a probability;
-    in_it : float
-        or where it is one of those that depend on each other with such a coefficient, at least,
-        relative to the largest, and signs show without it.
-    spare : int
-        Points of a hyperplane beyond the unknowns of its plane,
-    max_rounds : int
-        asked for in ``max_rounds`` rounds at most.
-    fine : float
-        Rows of a larger error are measured once more,
-    worst : float
-        and left out where it stays larger than this.
-    straight : float
-        Share of the bends at a hyperplane that as many lines may miss it by.
-    apart : float
-        Rows that differ by less, or by four of their errors, are one.
-    step : float
-        Of a test of a sign, relative to the size of the point,
-    max_votes : int
-        tested so often at most,
-    decisive : int
-        and decided by a lead of ``decisive``.
-    shows : float
-        What a neuron changes, in errors of the answers, so that a test counts;
-    quiet : float
-        and what may change on its other side, as a share of it.
-    """
+    """How a first layer is found where answers have few digits."""
 
     rows: LineRows = field(default_factory=LineRows)
+    """How rows are measured."""
     crossings: Crossings = field(default_factory=Crossings)
+    """How hyperplanes are followed."""
     max_lines: int = 12
     max_quiet: int = 8
+    """Lines at most, and lines without a new row of the first layer that end the search."""
     unseen: float = 1.0 - CONFIDENCE
+    """Of as many rows as inputs none is missing where all lines together would have met one with
+    this probability's complement."""
     n_pairs: int = 24
+    """Pairs of inputs between which nothing changes once no row is missing,"""
     leak: float = 100.0
+    """but for ``leak`` errors of the rows."""
     n_tests: tuple[int, ...] = (3, 8)
+    """Lines across a hyperplane that tell in turn whether it goes on,"""
     n_doubted: int = 24
+    """and across each where those that go on depend on each other,"""
     false: float = 0.1
     false_alarm: float = 1e-2
+    """when a false one shows: more lines miss it than this share explains, of which a true one has
+    no more, but with so small a probability;"""
     in_it: float = 1e-3
+    """or where it is one of those that depend on each other with such a coefficient, at least,
+    relative to the largest, and signs show without it."""
     spare: int = 8
+    """Points of a hyperplane beyond the unknowns of its plane,"""
     max_rounds: int = 3
+    """asked for in ``max_rounds`` rounds at most."""
     fine: float = 3e-5
+    """Rows of a larger error are measured once more,"""
     worst: float = 1e-2
+    """and left out where it stays larger than this."""
     straight: float = 0.3
+    """Share of the bends at a hyperplane that as many lines may miss it by."""
     apart: float = 1e-2
+    """Rows that differ by less, or by four of their errors, are one."""
     step: float = 0.03
+    """Of a test of a sign, relative to the size of the point,"""
     max_votes: int = 10
+    """tested so often at most,"""
     decisive: int = 3
+    """and decided by a lead of ``decisive``."""
     shows: float = 30.0
+    """What a neuron changes, in errors of the answers, so that a test counts;"""
     quiet: float = 0.05
+    """and what may change on its other side, as a share of it."""
 
     def find(
         self,

@@ -88,102 +88,71 @@ def _seeds() -> SeedSearch:
 
 @dataclass(frozen=True)
 class RoughTraces:
-    """How upper neurons are traced.
-
-    Attributes
-    ----------
-    seeds : SeedSearch
-        How they are seen.
-    trace : TraceTuning
-    open_, outputs : RoughOutputs
-        How what is open of rows is fitted first, and then the outputs beside it.
-    equations : float
-        So many answers tell these for each of a square of unknowns,
-    n_told : int
-        but no more than this, and all that were wrong.
-    n_segments : tuple of int
-        Segments of one round after the other on which seeds are looked for, until one finds
-    few, blurred : int, float
-        no more rows than this and answers are off by no more than this share of their variation,
-    spreads : tuple of float
-        and the standard deviations of their ends: what is nearly always on turns far out.
-    at_once : int
-        So many are measured, and the strongest of these traced first, before others are.
-    faintest : float
-        Seeds are not traced if an answer's error is more than this share of their bend,
-    worst : float
-        or if their normals err by more.
-    close : float
-        A point is on a known surface if it is this near, relative to its size;
-    slack : float
-        a row meets a seed if it has its direction to ``slack`` times the direction's error, too;
-    chance : float
-        the probability is no larger that a seed of another neuron seems to meet it;
-    told : float
-        what is open of it is told there if it turns the gradient by more than this share of its
-        own size;
-    same, mostly : float
-        surfaces are one neuron's if this share of one's points are on the other, or that share of
-        all where one tells what is open of the other.
-    n_looks : int
-        Then ``n_looks`` fresh answers are looked at, at most, in each of
-    n_rounds : int
-        ``n_rounds`` rounds at most, as long as
-    less : float
-        in each no more than this share of those before is wrong;
-    wrong, most_wrong : float
-        they are wrong if they are off by ``wrong`` times what most are, and noise, and if a larger
-        share is wrong, fits find what is missing for less,
-    n_wrong : int
-        and seeds are looked for from ``n_wrong`` of these, towards the nearest that are right
-    around : float
-        and to inputs that are about so far away.
-    n_places : int
-        A row is none if at most of ``n_places`` places of its surface, or of all there are (0:
-        it is not looked at),
-    fewest : int
-        and these are not fewer, nothing bends within
-    near : float
-        this distance, or what room there is to other neurons' surfaces;
-    most_false, few_false : float, int
-        where more than this share are none, and more than ``few_false``, the first layer is not
-        what it is taken for,
-    astray : int
-        nor where ``astray`` more traces went far and failed than closed.
-    """
+    """How upper neurons are traced."""
 
     seeds: SeedSearch = field(default_factory=_seeds)
+    """How they are seen."""
     trace: TraceTuning = field(default_factory=TraceTuning)
     open_: RoughOutputs = field(default_factory=lambda: RoughOutputs(most=0.98))
     outputs: RoughOutputs = field(default_factory=RoughOutputs)
+    """How what is open of rows is fitted first, and then the outputs beside it."""
     equations: float = 4.0
+    """So many answers tell these for each of a square of unknowns,"""
     n_told: int = 5000
+    """but no more than this, and all that were wrong."""
     n_segments: tuple[int, ...] = (12, 16, 24, 32)
+    """Segments of one round after the other on which seeds are looked for, until one finds"""
     few: int = 1
     blurred: float = np.inf
+    """no more rows than this and answers are off by no more than this share of their variation,"""
     spreads: tuple[float, ...] = (1.0, 1.5, 2.0, 2.0)
+    """and the standard deviations of their ends: what is nearly always on turns far out."""
     at_once: int = 24
+    """So many are measured, and the strongest of these traced first, before others are."""
     faintest: float = 1e-4
+    """Seeds are not traced if an answer's error is more than this share of their bend,"""
     worst: float = 0.02
+    """or if their normals err by more."""
     close: float = 1e-4
+    """A point is on a known surface if it is this near, relative to its size;"""
     slack: float = 3.0
+    """a row meets a seed if it has its direction to ``slack`` times the direction's error, too;"""
     chance: float = FALSE_ALARM
+    """the probability is no larger that a seed of another neuron seems to meet it;"""
     told: float = 1e-3
+    """what is open of it is told there if it turns the gradient by more than this share of its own
+    size;"""
     same: float = 0.5
     mostly: float = 0.9
+    """surfaces are one neuron's if this share of one's points are on the other, or that share of
+    all where one tells what is open of the other."""
     n_looks: int = 4000
+    """Then ``n_looks`` fresh answers are looked at, at most, in each of"""
     n_rounds: int = 6
+    """``n_rounds`` rounds at most, as long as"""
     less: float = 0.8
+    """in each no more than this share of those before is wrong;"""
     wrong: float = 30.0
     most_wrong: float = 0.3
+    """they are wrong if they are off by ``wrong`` times what most are, and noise, and if a larger
+    share is wrong, fits find what is missing for less,"""
     n_wrong: int = 24
+    """and seeds are looked for from ``n_wrong`` of these, towards the nearest that are right"""
     around: float = 0.5
+    """and to inputs that are about so far away."""
     n_places: int = 16
+    """A row is none if at most of ``n_places`` places of its surface, or of all there are (0: it is
+    not looked at),"""
     fewest: int = 4
+    """and these are not fewer, nothing bends within"""
     near: float = 0.05
+    """this distance, or what room there is to other neurons' surfaces;"""
     most_false: float = 0.15
     few_false: int = 3
+    """where more than this share are none, and more than ``few_false``, the first layer is not what
+    it is taken for,"""
     astray: int = 4
+    """nor where ``astray`` more traces went far and failed than closed."""
 
     def enough(self, size: int) -> int:
         """Answers that tell rows of ``size`` unknowns, half as many of them, about."""

@@ -86,45 +86,30 @@ class _Row:
 
 @dataclass(frozen=True)
 class WeightCorrections:
-    """How weights are corrected that few answers tell.
-
-    Attributes
-    ----------
-    wrong : float
-        An answer is wrong by ``wrong`` times what counts as right.
-    wide : float
-        A weight lacks no more than ``wide`` times what weights of its row are in the mean.
-    n_starts : int
-        All wrong answers are begun with, then those next to one of them, so often,
-    near : tuple of int
-        as many as these say by turns,
-    n_steps : int
-        in ``n_steps`` steps,
-    n_more : int
-        and ``n_more`` more of what agrees, as long as that grows.
-    about : float
-        Those agree that contradict what a row lacks by ``about`` times the error, at first;
-    fewest : int
-        ``fewest`` have to, at least.
-    n_tried : int
-        What most agree on is tried, of ``n_tried`` rows,
-    max_corrections : int
-        and one after another is corrected, at most ``max_corrections``,
-    less : float
-        if that leaves no larger a share of what is wrong.
-    """
+    """How weights are corrected that few answers tell."""
 
     wrong: float = 3.0
+    """An answer is wrong by ``wrong`` times what counts as right."""
     wide: float = 10.0
+    """A weight lacks no more than ``wide`` times what weights of its row are in the mean."""
     n_starts: int = 12
+    """All wrong answers are begun with, then those next to one of them, so often,"""
     near: tuple[int, ...] = (4, 8, 16, 32)
+    """as many as these say by turns,"""
     n_steps: int = 30
+    """in ``n_steps`` steps,"""
     n_more: int = 4
+    """and ``n_more`` more of what agrees, as long as that grows."""
     about: float = 3.0
+    """Those agree that contradict what a row lacks by ``about`` times the error, at first;"""
     fewest: int = 4
+    """``fewest`` have to, at least."""
     n_tried: int = 8
+    """What most agree on is tried, of ``n_tried`` rows,"""
     max_corrections: int = 8
+    """and one after another is corrected, at most ``max_corrections``,"""
     less: float = 0.99
+    """if that leaves no larger a share of what is wrong."""
 
     def corrected(
         self,

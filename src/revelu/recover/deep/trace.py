@@ -98,87 +98,61 @@ class Below:
 
 @dataclass(frozen=True)
 class TraceTuning:
-    """How a surface is traced.
-
-    Attributes
-    ----------
-    wide : float
-        Standard deviation of unknowns at first, in those of known rows,
-    constant : float
-        and of the constant, and of what is linear in inputs.
-    n_steps : int
-        Steps that are drawn in a round,
-    n_walls : int
-        beyond ``n_walls`` walls at most, most of them beyond the next one,
-    first, farthest : float
-        by these shares of the way to the one after, and no farther than ``longest``.
-    n_asked : int
-        Places that are asked then at most, those that say most:
-    tells : float
-        each leaves no more than ``exp(-tells / 2)``, about, of the error with which it is foretold.
-    n_rounds : int
-        At most;
-    patience : int
-        rounds in vain that end the trace.
-    fewest : float
-        Places asked for each unknown after which it is seen whether the surface is where
-        it should be.
-    vague : float
-        A turn is open if its weight may be off by this share of those of known rows, and a
-        direction of the row in the end.
-    range_ : float
-        Half of the range that is asked, in standard errors of where the surface is,
-    blur : float
-        and in errors of an answer over the change of slope;
-    widest : float
-        no more than this.
-    turned : float
-        The error that a slope may have, relative to it, where it is compared.
-    steep : float
-        The share of the gradient that has to be left across a line.
-    rounding : float
-        Error of a place: rows below have some.
-    slack : float
-        Errors of seeds and answers are taken for ``slack`` times what they are.
-    surprise : float
-        Standard errors by which a kink may be off, and more strongly forgotten in the end.
-    far, farther : float
-        Standard deviations of an input to which it is traced, or ``farther`` times as far out as
-        the seed is.
-    least : float
-        The share of places at which the surface is found, if the row is one,
-    told : float
-        and they are ``told`` for each unknown at least,
-    confirms : int
-        or more than ``confirms`` where the row was measured before.
-    """
+    """How a surface is traced."""
 
     wide: float = 2.0
+    """Standard deviation of unknowns at first, in those of known rows,"""
     constant: float = 10.0
+    """and of the constant, and of what is linear in inputs."""
     n_steps: int = 300
+    """Steps that are drawn in a round,"""
     n_walls: int = 8
+    """beyond ``n_walls`` walls at most, most of them beyond the next one,"""
     first: float = 0.03
     farthest: float = 0.8
+    """by these shares of the way to the one after, and no farther than ``longest``."""
     longest: float = 0.3
     n_asked: int = 6
+    """Places that are asked then at most, those that say most:"""
     tells: float = 4.0
+    """each leaves no more than ``exp(-tells / 2)``, about, of the error with which it is
+    foretold."""
     n_rounds: int = 150
+    """At most;"""
     patience: int = 8
+    """rounds in vain that end the trace."""
     fewest: float = 2.0
+    """Places asked for each unknown after which it is seen whether the surface is where it should
+    be."""
     vague: float = 0.05
+    """A turn is open if its weight may be off by this share of those of known rows, and a direction
+    of the row in the end."""
     range_: float = 6.0
+    """Half of the range that is asked, in standard errors of where the surface is,"""
     blur: float = 300.0
+    """and in errors of an answer over the change of slope;"""
     widest: float = 0.25
+    """no more than this."""
     turned: float = 0.3
+    """The error that a slope may have, relative to it, where it is compared."""
     steep: float = 0.1
+    """The share of the gradient that has to be left across a line."""
     rounding: float = 1e-5
+    """Error of a place: rows below have some."""
     slack: float = 3.0
+    """Errors of seeds and answers are taken for ``slack`` times what they are."""
     surprise: float = 4.0
+    """Standard errors by which a kink may be off, and more strongly forgotten in the end."""
     far: float = 2.5
     farther: float = 0.0
+    """Standard deviations of an input to which it is traced, or ``farther`` times as far out as the
+    seed is."""
     least: float = 0.5
+    """The share of places at which the surface is found, if the row is one,"""
     told: float = 1.0
+    """and they are ``told`` for each unknown at least,"""
     confirms: int = 3
+    """or more than ``confirms`` where the row was measured before."""
 
 
 @dataclass(frozen=True, eq=False)

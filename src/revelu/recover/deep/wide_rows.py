@@ -26,58 +26,42 @@ from revelu.types import BoolArray, FloatArray, IntArray
 
 @dataclass(frozen=True)
 class WideRows:
-    """How a first layer is found that is wider than the input.
-
-    Attributes
-    ----------
-    rough : RoughRows
-        How rows are measured.
-    planes : PlaneTuning
-        How planes are laid through what lines show.
-    n_lines : tuple of int
-        Lines of one round after the other,
-    max_quiet : int
-        until ``max_quiet`` in a row show no new row: traces above a layer that lacks one go astray.
-    near : float
-        A kink is on a known hyperplane if it is no farther than ``near`` times what it may be off.
-    least : int
-        Lines that have to agree,
-    chance : float
-        so well that kinks of others would with no larger probability.  Where kinks lie around a
-        plane as others' would with a larger one, it is no neuron's.
-    n_points : int
-        So many points of each are measured,
-    n_rounds : int
-        and as many again, so often, until
-    fine : float
-        its row errs by no more than this,
-    n_drawn : int
-        of ``n_drawn`` times more those that other hyperplanes are farthest from.
-    worst : float
-        Those of a larger error go.
-    longer, clear : float
-        Where a row is measured again that no line has shown so, lines are ``longer`` times as long,
-        up to this share of the way to other hyperplanes,
-    met, met_longer : float
-        and have to meet it at this share of the points, or at that where they did not before.
-    """
+    """How a first layer is found that is wider than the input."""
 
     rough: RoughRows = field(default_factory=RoughRows)
+    """How rows are measured."""
     planes: PlaneTuning = field(default_factory=PlaneTuning)
+    """How planes are laid through what lines show."""
     n_lines: tuple[int, ...] = (8, *20 * (2,))
+    """Lines of one round after the other,"""
     max_quiet: int = 3
+    """until ``max_quiet`` in a row show no new row: traces above a layer that lacks one go
+    astray."""
     near: float = 3.0
+    """A kink is on a known hyperplane if it is no farther than ``near`` times what it may be
+    off."""
     least: int = 2
+    """Lines that have to agree,"""
     chance: float = 1e-4
+    """so well that kinks of others would with no larger probability.  Where kinks lie around a
+    plane as others' would with a larger one, it is no neuron's."""
     n_points: int = 16
+    """So many points of each are measured,"""
     n_rounds: int = 3
+    """and as many again, so often, until"""
     fine: float = 4e-6
+    """its row errs by no more than this,"""
     n_drawn: int = 8
+    """of ``n_drawn`` times more those that other hyperplanes are farthest from."""
     worst: float = 1e-4
+    """Those of a larger error go."""
     longer: float = 10.0
     clear: float = 0.7
+    """Where a row is measured again that no line has shown so, lines are ``longer`` times as long,
+    up to this share of the way to other hyperplanes,"""
     met: float = 0.5
     met_longer: float = 0.75
+    """and have to meet it at this share of the points, or at that where they did not before."""
 
     def find(
         self, ask: Ask, d: int, noise: NoiseFloor, rng: np.random.Generator

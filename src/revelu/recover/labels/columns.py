@@ -29,27 +29,18 @@ from revelu.types import BoolArray, FloatArray, IntArray
 
 @dataclass(frozen=True)
 class Spectrum:
-    """When a system of equations has null vectors.
-
-    Attributes
-    ----------
-    largest : float
-        A singular value that counts as none, at most, over the largest one.
-    floor : float
-        Smaller ones are all alike: rows of neurons are known no better.
-    gap : float
-        The next one is ``gap`` times as large, at least.
-    lonely : float
-        Points at which the slope is so large, relative to the largest, show a null vector.
-    sloping : float
-        A null vector whose slopes across borders are a smaller share of the largest is idle.
-    """
+    """When a system of equations has null vectors."""
 
     largest: float = 1e-5
+    """A singular value that counts as none, at most, over the largest one."""
     floor: float = 1e-9
+    """Smaller ones are all alike: rows of neurons are known no better."""
     gap: float = 30.0
+    """The next one is ``gap`` times as large, at least."""
     lonely: float = 0.1
+    """Points at which the slope is so large, relative to the largest, show a null vector."""
     sloping: float = 1e-6
+    """A null vector whose slopes across borders are a smaller share of the largest is idle."""
 
     def at(self, told: Told) -> "Spectrum":
         """Return what serves where labels tell few digits.

@@ -24,24 +24,16 @@ QUARTERS = (0.25, 0.75)
 
 @dataclass(frozen=True)
 class Collinearity:
-    """When bends are on a line.
-
-    Attributes
-    ----------
-    room : float
-        They are within ``room`` times their errors,
-    precise : float
-        three of them that are known so precisely, which chance hardly ever brings about.
-    floor : float
-        No vertex is known better, relative to its size.
-    nearest : float
-        Bends that are nearer have no line, and lines that differ by less in direction are one.
-    """
+    """When bends are on a line."""
 
     room: float = 10.0
+    """They are within ``room`` times their errors,"""
     precise: float = 1e-8
+    """three of them that are known so precisely, which chance hardly ever brings about."""
     floor: float = EPS
+    """No vertex is known better, relative to its size."""
     nearest: float = 1e-6
+    """Bends that are nearer have no line, and lines that differ by less in direction are one."""
 
 
 @dataclass(frozen=True, eq=False)

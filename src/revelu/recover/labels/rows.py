@@ -18,36 +18,25 @@ from revelu.types import BoolArray, FloatArray, IntArray
 
 @dataclass(frozen=True)
 class Matching:
-    """When bends are of one neuron.
-
-    Attributes
-    ----------
-    room : float
-        Spaces meet where they do to within this many of their errors.
-    largest : float
-        No angle beyond this one counts as none.
-    chance, most : float
-        A space that comes so near to a known row by chance alone is thought to hold it: it does
-        within an angle r with a probability of about r^(d - 1), and r is no more than ``most``.
-    nearest : float
-        What differs by less is the same facet, or the same bend.
-    floor : float
-        No space is known better: errors below are rounding's.
-    apart : float
-        Spaces whose other angle is not ``apart`` times larger are the same bend, seen twice;
-    coarse : float
-        or not ``coarse`` times where labels tell few digits, and an angle that counts as none is
-        not small.
-    """
+    """When bends are of one neuron."""
 
     room: float = 8.0
+    """Spaces meet where they do to within this many of their errors."""
     largest: float = 1e-4
+    """No angle beyond this one counts as none."""
     chance: float = 1e-9
     most: float = 1e-3
+    """A space that comes so near to a known row by chance alone is thought to hold it: it does
+    within an angle r with a probability of about r^(d - 1), and r is no more than ``most``."""
     nearest: float = 1e-3
+    """What differs by less is the same facet, or the same bend."""
     floor: float = 1e-11
+    """No space is known better: errors below are rounding's."""
     apart: float = 100.0
+    """Spaces whose other angle is not ``apart`` times larger are the same bend, seen twice;"""
     coarse: float = 5.0
+    """or not ``coarse`` times where labels tell few digits, and an angle that counts as none is not
+    small."""
 
     def at(self, told: Told, d: int) -> "Matching":
         """Return what serves where labels of ``d`` inputs tell few digits.

@@ -21,24 +21,17 @@ Features = Callable[[slice], FloatArray]
 
 @dataclass(frozen=True)
 class LabelNoise:
-    """Rates of wrong labels.
-
-    Attributes
-    ----------
-    raised : float
-        Share of the labels outside that say inside.
-    missed : float
-        Share of the labels inside that say outside.
-    n_raised, n_outside, n_missed, n_inside : int
-        Wrong labels, and labels, that the rates were counted from.
-    """
+    """Rates of wrong labels."""
 
     raised: float = 0.0
+    """Share of the labels outside that say inside."""
     missed: float = 0.0
+    """Share of the labels inside that say outside."""
     n_raised: int = 0
     n_outside: int = 0
     n_missed: int = 0
     n_inside: int = 0
+    """Wrong labels, and labels, that the rates were counted from."""
 
     @classmethod
     def measured(cls, depth: FloatArray, fires: BoolArray, width: float) -> "LabelNoise":

@@ -22,28 +22,19 @@ from revelu.types import BoolArray, FloatArray, IntArray
 
 @dataclass(frozen=True)
 class HitAndRun:
-    """A walk in a polytope ``rows @ p + gaps >= 0``; directions follow the spread seen so far.
-
-    Attributes
-    ----------
-    steps : int
-        For each dimension squared: a walk of d^2 steps forgets where it began.
-    soft_steps : int
-        The same among wrong labels, where a walk climbs from cell to cell: measured for six
-        inputs and 5% of wrong labels, bounds hold as often as they say from here on.
-    most_operations : float
-        Multiplications at most, some seconds; fewer steps are taken where rows are many.
-    fewest_steps : int
-        For each dimension, whatever they cost.
-    warm_up : float
-        Share of the steps that only learn the polytope's shape.
-    """
+    """A walk in a polytope ``rows @ p + gaps >= 0``; directions follow the spread seen so far."""
 
     steps: int = 100
+    """For each dimension squared: a walk of d^2 steps forgets where it began."""
     soft_steps: int = 160
+    """The same among wrong labels, where a walk climbs from cell to cell: measured for six inputs
+    and 5% of wrong labels, bounds hold as often as they say from here on."""
     most_operations: float = 3e9
+    """Multiplications at most, some seconds; fewer steps are taken where rows are many."""
     fewest_steps: int = 10
+    """For each dimension, whatever they cost."""
     warm_up: float = 0.25
+    """Share of the steps that only learn the polytope's shape."""
 
     def points(
         self,

@@ -35,33 +35,22 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class BendTest:
-    """Whether hyperplanes bend the function elsewhere as they do on the line.
-
-    Attributes
-    ----------
-    max_tests : int
-        Hyperplanes tested.
-    min_tests : int
-        Fewer say nothing, nor does less than half of those chosen.
-    strength_rtol : float
-        A kink whose strength is off by a larger share is not the one predicted.
-    bent : float
-        A larger share of such kinks is more than a few corrupted neurons.
-    faint : float
-        Neurons fainter than this share of the strongest drown in the errors of those.
-    blur : float
-        Outputs whose error is a larger share of their variation say nothing.
-    step : float
-        To either side of the hyperplane, relative to the norm of the point, or to 1.
-    """
+    """Whether hyperplanes bend the function elsewhere as they do on the line."""
 
     max_tests: int = 16
+    """Hyperplanes tested."""
     min_tests: int = 3
+    """Fewer say nothing, nor does less than half of those chosen."""
     strength_rtol: float = 0.1
+    """A kink whose strength is off by a larger share is not the one predicted."""
     bent: float = 0.5
+    """A larger share of such kinks is more than a few corrupted neurons."""
     faint: float = 1e-3
+    """Neurons fainter than this share of the strongest drown in the errors of those."""
     blur: float = 1e-10
+    """Outputs whose error is a larger share of their variation say nothing."""
     step: float = 1e-3
+    """To either side of the hyperplane, relative to the norm of the point, or to 1."""
 
     def __call__(
         self, oracle: Oracle, network: Network, noise: NoiseFloor, rng: np.random.Generator
@@ -252,29 +241,7 @@ class LineSearch(Search):
 
 @dataclass(frozen=True)
 class OneHidden(Method):
-    """One hidden layer, exactly (DG21, Algorithm 6; in a box, Theorem 2).
-
-    Attributes
-    ----------
-    max_lines : int
-        Lines tried where the target is saturated on one, where kinks are too near each other,
-        and on what fresh answers find wrong.
-    max_short_lines : int
-        Lines in place of each of those, where lines end,
-    max_with_short_lines : int
-        ``max_with_short_lines`` times,
-    n_beside : int
-        and answers beside that tell which of them to keep, one a parameter at most.
-    nearly : float
-        A network that is wrong by less, relative to the size of the answers, lacks no neuron: some
-        of its rows have lost digits.
-    fresh : int
-        Answers for each input of a row, from which those are fitted;
-    fresh_share : float
-        up to three times as many where that is this share of the parameters.
-    bends : BendTest
-        Of the hyperplanes of a first line, elsewhere.
-    """
+    """One hidden layer, exactly (DG21, Algorithm 6; in a box, Theorem 2)."""
 
     name = "one_hidden"
     purpose = "one hidden layer, exactly"
@@ -285,13 +252,23 @@ class OneHidden(Method):
     search_in_box = BoxedSearch
 
     max_lines: int = 4
+    """Lines tried where the target is saturated on one, where kinks are too near each other, and on
+    what fresh answers find wrong."""
     max_short_lines: int = 16
+    """Lines in place of each of those, where lines end,"""
     max_with_short_lines: int = 10
+    """``max_with_short_lines`` times,"""
     n_beside: int = 256
+    """and answers beside that tell which of them to keep, one a parameter at most."""
     nearly: float = 1e-4
+    """A network that is wrong by less, relative to the size of the answers, lacks no neuron: some
+    of its rows have lost digits."""
     fresh: int = 40
+    """Answers for each input of a row, from which those are fitted;"""
     fresh_share: float = 0.1
+    """up to three times as many where that is this share of the parameters."""
     bends: BendTest = BendTest()
+    """Of the hyperplanes of a first line, elsewhere."""
 
     def obstacle(self, oracle: Oracle, noise: NoiseFloor) -> str:
         """In a box differences are short: they need all digits."""

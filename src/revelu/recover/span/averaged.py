@@ -25,43 +25,30 @@ from revelu.types import FloatArray
 
 @dataclass(frozen=True)
 class Averaged:
-    """Many whole gradients of answers of few digits, then moves in the null space.
-
-    Attributes
-    ----------
-    smooth : bool
-        Whether the target curves everywhere: differences are then central.
-    batch, max_points : int
-        Points at which gradients are measured before the rank is looked at again, and in all.
-    n_agreeing : int
-        How often the rank must come out as before, with a gap below it.
-    start_angle : float
-        The weakest direction must be known to this, in radians, before the basis is refined,
-        even if that takes many times the points that showed it.
-    n_refinements : int
-    overdetermined : float
-        Equations for each of the basis's unknowns in a refinement.
-    most_more, better : int, float
-        Up to ``most_more`` times as many, until the angle is expected to fall by the factor
-        ``better``.
-    n_lines : int
-        Lines through a point that choose its step.
-    shortest, longest : float
-        Steps worth trying.
-    """
+    """Many whole gradients of answers of few digits, then moves in the null space."""
 
     smooth: bool = False
+    """Whether the target curves everywhere: differences are then central."""
     batch: int = 8
     max_points: int = 400
+    """Points at which gradients are measured before the rank is looked at again, and in all."""
     n_agreeing: int = 2
+    """How often the rank must come out as before, with a gap below it."""
     start_angle: float = 1e-2
+    """The weakest direction must be known to this, in radians, before the basis is refined, even if
+    that takes many times the points that showed it."""
     n_refinements: int = 2
     overdetermined: float = 2.0
+    """Equations for each of the basis's unknowns in a refinement."""
     most_more: int = 4
     better: float = 0.2
+    """Up to ``most_more`` times as many, until the angle is expected to fall by the factor
+    ``better``."""
     n_lines: int = 2
+    """Lines through a point that choose its step."""
     shortest: float = 1e-3
     longest: float = 1.0
+    """Steps worth trying."""
 
     def find(
         self, oracle: Oracle, noise: NoiseFloor, rng: np.random.Generator, tell: Tell
