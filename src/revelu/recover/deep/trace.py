@@ -41,16 +41,14 @@ class Below:
     ----------
     W, b : ndarray, shape (m, d) and (m,)
         The first layer, as its neurons turn on, or as it happens.
-    is_signed : bool
-        Whether they are known to turn on there: else inputs are among the features.
-    reach : float
-        Inputs farther out than this are not asked: neurons that are on up to there pass them on.
     """
 
     W: FloatArray
     b: FloatArray
     is_signed: bool = True
+    """Whether they are known to turn on there: else inputs are among the features."""
     reach: float = 100.0
+    """Inputs farther out than this are not asked: neurons that are on up to there pass them on."""
 
     @property
     def size(self) -> int:

@@ -65,15 +65,6 @@ class _Peeler:
     ----------
     target, scan, nu, rng
         As for :func:`peel`.
-    retry_steps : tuple of float
-        Signs and sizes of the steps with which a corrupted coordinate is asked again.
-    check_step : float
-        The step, as a share of the others, of the one query that checks a mended Jacobian.
-    margin : float
-        A query whose predicted pre-activation is this near 0, relative to the piece's, may have
-        been bent by that very neuron, which then is predicted to be exactly 0 there.
-    digits : float
-        A Jacobian is worth having if it loses less than this multiple of half the digits.
     """
 
     target: Askable
@@ -81,9 +72,14 @@ class _Peeler:
     nu: float
     rng: np.random.Generator
     retry_steps: tuple[float, ...] = (-0.5, 0.125, -0.03, 0.008, -0.002, 0.0005)
+    """Signs and sizes of the steps with which a corrupted coordinate is asked again."""
     check_step: float = 0.25
+    """The step, as a share of the others, of the one query that checks a mended Jacobian."""
     margin: float = 0.03
+    """A query whose predicted pre-activation is this near 0, relative to the piece's, may have been
+    bent by that very neuron, which then is predicted to be exactly 0 there."""
     digits: float = 0.03
+    """A Jacobian is worth having if it loses less than this multiple of half the digits."""
     centres: dict[int, float] = field(default_factory=dict, init=False)
     steps: dict[int, FloatArray] = field(default_factory=dict, init=False)
     values: dict[int, FloatArray] = field(default_factory=dict, init=False)

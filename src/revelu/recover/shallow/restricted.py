@@ -47,39 +47,6 @@ class RestrictedSearch:
         Two layers with a skip; exact where only its own neurons bend the target.
     X, Y : ndarray, shape (n, d) and (n, k)
         Points that the network is held against.
-    n_straight, n_bent : int
-        Hyperplanes of new neurons that were found again elsewhere in the box, and those
-        that were not: the latter are a deeper network's.
-    first_step : float
-        Of the derivatives at the base point, relative to its largest coordinate.
-    jump_rtol : float
-        A jump along a segment is the change of the Jacobians to this share of its size.
-    side : float
-        A new hyperplane is looked for at another place, this far to its sides relative to
-        the segment that leads there.
-    inside : float
-        How far inside a piece its slope is measured, as a share of it.
-    strength_rtol : float
-        What bends the target there by another amount than this share is not that neuron.
-    min_bent : int
-        Fewer hyperplanes that end say nothing of the target's depth.
-    n_points : int
-        Points in a row that must be right: what bends the function at fewer than one point in
-        ten (0.9^30 < 0.05) is left to the certificate, whose points cost no recovery.
-    max_tries : int
-        Segments to one wrong point before it is left to others.
-    unusual : float
-        A point is wrong if the network is off there by ``unusual`` times what it is off at half of
-        the points: where many neurons are known roughly, errors add up.
-    rough : float
-        Errors up to this, relative to the answers, that no segment explains are left to a fit of
-        what was found; 0 where there is none.
-    few : float
-        The share of points that may be wrong beyond that where a fit helps.
-    patience : int
-        Segments in a row that show nothing, after which such points are left to it.
-    is_fitted : bool
-        Whether it was made: all such points are left to it.
     """
 
     target: Askable
@@ -93,19 +60,38 @@ class RestrictedSearch:
     message: str = ""
     n_straight: int = 0
     n_bent: int = 0
+    """Hyperplanes of new neurons that were found again elsewhere in the box, and those that were
+    not: the latter are a deeper network's."""
     first_step: float = 0.1
+    """Of the derivatives at the base point, relative to its largest coordinate."""
     jump_rtol: float = 1e-4
+    """A jump along a segment is the change of the Jacobians to this share of its size."""
     side: float = 1e-5
+    """A new hyperplane is looked for at another place, this far to its sides relative to the
+    segment that leads there."""
     inside: float = 0.1
+    """How far inside a piece its slope is measured, as a share of it."""
     strength_rtol: float = 0.1
+    """What bends the target there by another amount than this share is not that neuron."""
     min_bent: int = 4
+    """Fewer hyperplanes that end say nothing of the target's depth."""
     n_points: int = 30
+    """Points in a row that must be right: what bends the function at fewer than one point in ten
+    (0.9^30 < 0.05) is left to the certificate, whose points cost no recovery."""
     max_tries: int = 3
+    """Segments to one wrong point before it is left to others."""
     unusual: float = 100.0
+    """A point is wrong if the network is off there by ``unusual`` times what it is off at half of
+    the points: where many neurons are known roughly, errors add up."""
     rough: float = 0.0
+    """Errors up to this, relative to the answers, that no segment explains are left to a fit of
+    what was found; 0 where there is none."""
     few: float = 0.25
+    """The share of points that may be wrong beyond that where a fit helps."""
     patience: int = 3
+    """Segments in a row that show nothing, after which such points are left to it."""
     is_fitted: bool = False
+    """Whether it was made: all such points are left to it."""
 
     def __post_init__(self) -> None:
         self.target = Confined(self.target, self.box)
