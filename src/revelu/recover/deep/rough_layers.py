@@ -135,9 +135,9 @@ class RoughLayersSearch(Search):
     Attributes
     ----------
     X, Y : ndarray, shape (n, d) and (n, k)
-        What was asked for fits of all layers,
+        What was asked for fits of all layers.
     is_drawn : ndarray of bool, shape (n,)
-        whether at inputs drawn and not where a network was wrong,
+        Whether at inputs drawn and not where a network was wrong.
     """
 
     how: RoughLayers = field(default_factory=RoughLayers)
@@ -147,7 +147,7 @@ class RoughLayersSearch(Search):
     Y: FloatArray = field(init=False)
     is_drawn: BoolArray = field(init=False)
     below: tuple[FloatArray, FloatArray] = field(init=False)
-    """and of the upper one, in the coordinates that the first layer is known in."""
+    """The same for fits of the upper one, in the coordinates that the first is known in."""
     has_spare_below: bool = field(default=False, init=False)
     """Whether neurons were added to the first layer that no line has shown."""
     whole: Rows = field(init=False)

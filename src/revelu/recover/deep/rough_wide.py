@@ -90,6 +90,7 @@ class RoughWide(RoughLayers):
 class RoughWideSearch(RoughLayersSearch):
     """Two hidden layers of any widths, fitted to answers."""
 
+    how: RoughWide = field(default_factory=RoughWide)
     grows: bool = field(default=False, init=False)
     """Whether the network is fitted to most answers and grows where it is wrong: where its upper
     layer was traced, or is large."""
@@ -103,7 +104,6 @@ class RoughWideSearch(RoughLayersSearch):
     """What traces tell of hidden rows."""
     seen: Samples = field(init=False)
     """Answers that a network was looked at with, of which fits see the wrong ones alone."""
-    how: RoughWide = field(default_factory=RoughWide)
 
     def __post_init__(self) -> None:
         super().__post_init__()
