@@ -16,7 +16,6 @@ import numpy as np
 from revelu.network import Network, add_networks
 from revelu.recover.deep.rough_growth import RoughGrowth
 from revelu.recover.deep.rough_layers import RoughLayers, RoughLayersSearch
-from revelu.recover.deep.rough_missing import MissingNeurons
 from revelu.recover.deep.rough_traces import TracedRow, TraceSearch
 from revelu.recover.deep.rough_upper import RoughUpper
 from revelu.recover.deep.rough_weights import WeightCorrections
@@ -44,10 +43,9 @@ class RoughWide(RoughLayers):
     """How weights are corrected that few answers tell."""
     growth: RoughGrowth = field(default_factory=RoughGrowth)
     """How neurons are found that no trace has found,"""
-    missing: MissingNeurons = field(default_factory=MissingNeurons)
-    """and those fitted beside them that are often on and faint,"""
     faint: float = 3.0
-    """also where traces end and the median of what is left is more than ``faint`` errors,"""
+    """and others fitted beside them where traces end and the median of what is left is more than
+    ``faint`` errors,"""
     n_joins: int = 3
     gains: float = 0.5
     """so often at most, as long as each time leaves no more than this share of it."""
@@ -221,7 +219,7 @@ class RoughWideSearch(RoughLayersSearch):
             if before <= self.how.faint:
                 break
             is_right = ~self.how.growth.wrong(network, everything)
-            network = self.how.missing.joined(network, everything.take(is_right), self.rng)
+            network = self._spare().joined(network, everything.take(is_right))
             if upper.typical(network, everything) > self.how.gains * before:
                 break
         return network
@@ -286,7 +284,7 @@ class RoughWideSearch(RoughLayersSearch):
                     continue
             some = self._evenly(network)
             if not is_sharp:
-                network = self.how.missing.joined(network, some, self.rng)
+                network = self._spare().joined(network, some)
             network = self.how.upper.refined(network, some, self.measured, is_first=not is_sharp)
         wrong = self._wrong_of(self.network, growth.least)
         share = float(wrong.mean()) if len(wrong) else 1.0
