@@ -86,8 +86,6 @@ class RoughUpper:
     soon seen,"""
     narrow_beside: RoughTraces = field(default_factory=lambda: _narrow(farther=1.5))
     """and there how others are traced beside them where the network is wrong, far out as well."""
-    vague: float = 1e-5
-    """Rows of such a layer whose error is larger are measured once more."""
     n_searches: int = 6
     """Searches at most, before each but the first one"""
     n_lines: int = 6
@@ -97,7 +95,8 @@ class RoughUpper:
     faint: float = 1e-3
     """A row below is read by one above if its weight is more than this share of the largest."""
     rounding: float = 1e-5
-    """What is left of linear parts when signs are right, relative to a row's weights."""
+    """Error of rows of the first layer, and what is left of linear parts when signs are right,
+    relative to a row's weights."""
     sure: float = 25.0
     """A sign below is told where the other one makes what rows leave larger by a factor of
     ``exp(sure)`` in all: six rows known to a hundredth, or four to a thousandth."""
@@ -169,7 +168,7 @@ class RoughUpper:
         upper.samples = self._as_many(samples, oracle, noise, rng, n)
         samples, n_wrong = upper.answers
         network = upper.network()
-        measured = upper.measured(self.vague) if is_sure else None
+        measured = upper.measured(self.rounding) if is_sure else None
         return Traced(network, samples, n_unsure + n_dropped + int(not is_sure), n_wrong, measured)
 
     def above(
@@ -204,7 +203,7 @@ class RoughUpper:
         Traced
             Both layers.
         """
-        first, space = self._sharp(ask, noise, rng, first), Subspace.of_rows(first.W)
+        space = Subspace.of_rows(first.W)
         below = Below(space.coordinates(first.W), first.b)
         inside = Samples(space.coordinates(samples.X), samples.Y, samples.sigma)
         search = TraceSearch(
@@ -224,18 +223,6 @@ class RoughUpper:
         X = np.vstack([samples.X, space.points(asked.X[len(samples.X) :])])
         network = space.in_all_coordinates(search.network())
         return Traced(network, Samples(X, asked.Y, asked.sigma), 0, n_wrong)
-
-    def _sharp(self, ask: Ask, noise: NoiseFloor, rng: np.random.Generator, first: Rows) -> Rows:
-        """The same, those that are vague measured once more."""
-        is_vague = first.errors > self.vague
-        d = first.W.shape[1]
-        rows = replace(self.rows, n_points=d + 4, fine=self.vague, worst=np.inf)
-        vague, known = first.take(is_vague), first.take(~is_vague)
-        sharp, goes_on = rows.measured(ask, noise, vague, known, rng)
-        again = np.flatnonzero(is_vague)
-        order = np.concatenate([np.flatnonzero(~is_vague), again[goes_on], again[~goes_on]])
-        measured = known.joined(sharp.take(goes_on)).joined(vague.take(~goes_on))
-        return measured.take(np.argsort(order))
 
     def _signed(self, search: TraceSearch) -> tuple[TraceSearch, int, int]:
         """The same as the first layer's neurons turn on; how many are unsure; how many none reads.

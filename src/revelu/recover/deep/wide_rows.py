@@ -7,7 +7,7 @@ another line.  Planes that lines agree on better than by chance
 line across a plane, its own where it is told to be.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 from scipy.stats import binom
@@ -15,7 +15,7 @@ from scipy.stats import binom
 from revelu.numerics.confidence import SIGMAS
 from revelu.oracle import NoiseFloor
 from revelu.probe.hyperplane import points_on_hyperplanes
-from revelu.probe.kink_lines import KinkLines, plane_through
+from revelu.probe.kink_lines import KinkLines
 from revelu.probe.line import Ask
 from revelu.recover.deep.line_planes import Plane, PlaneTuning, planes, rows_of, sizes
 from revelu.recover.deep.rough_rows import RoughRows, unit
@@ -55,13 +55,6 @@ class WideRows:
     """of ``n_drawn`` times more those that other hyperplanes are farthest from."""
     worst: float = 1e-4
     """Those of a larger error go."""
-    longer: float = 10.0
-    clear: float = 0.7
-    """Where a row is measured again that no line has shown so, lines are ``longer`` times as long,
-    up to this share of the way to other hyperplanes,"""
-    met: float = 0.5
-    met_longer: float = 0.75
-    """and have to meet it at this share of the points, or at that where they did not before."""
 
     def find(
         self, ask: Ask, d: int, noise: NoiseFloor, rng: np.random.Generator
@@ -145,7 +138,7 @@ class WideRows:
             rows = np.array([plane.row for plane in found])
             errors = np.array([plane.error for plane in found])
             args = rows[:, :-1], rows[:, -1], errors, todo, known, n
-            lines = self._clear_lines(*args, np.ones(len(todo)), noise, rng)
+            lines = self._clear_lines(*args, noise, rng)
             seen = lines.read(ask(lines.points) / noise.unit, sigma)
             meets = lines.meets(seen)
             for j, i in enumerate(todo):
@@ -164,45 +157,6 @@ class WideRows:
         is_exact = np.array([plane.error < self.worst for plane in found], dtype=bool)
         return np.asarray(goes_on & is_exact)
 
-    def measured(
-        self, ask: Ask, noise: NoiseFloor, rows: Rows, known: Rows, rng: np.random.Generator
-    ) -> tuple[Rows, BoolArray]:
-        """Take the plane through points of each row, those again that are vague after that.
-
-        Returns
-        -------
-        rows : Rows
-        goes_on : ndarray of bool, shape (m,)
-            Whether the function bends where each row's hyperplane is, as far as points were taken.
-        """
-        goes_on = np.zeros(len(rows), dtype=bool)
-        W, b, errors = rows.W.copy(), rows.b.copy(), rows.errors.copy()
-        todo, sigma = np.arange(len(rows)), self.rough.crossings.noise * noise.relative
-        d = W.shape[1]
-        for n in (self.n_points, 2 * self.n_points):
-            if not len(todo):
-                break
-            is_last = n > self.n_points
-            longer = np.where(goes_on[todo], 1.0, self.longer if is_last else 1.0)
-            lines = self._clear_lines(W, b, errors, todo, known, n, longer, noise, rng)
-            seen = lines.read(ask(lines.points) / noise.unit, sigma)
-            points = np.column_stack([lines.meets(seen), np.ones(len(lines.X))])
-            parts = (a.reshape(len(todo), n, -1) for a in (seen.is_kink, points, seen.tau_error))
-            for i, is_kink, A, off in zip(todo, *parts, strict=True):
-                own = is_kink[:, 0]
-                share = self.met_longer if is_last and not goes_on[i] else self.met
-                # A plane that others bend claims more than more points of it confirm.
-                goes_on[i] = False
-                if own.sum() < max(d + 2, share * n):
-                    continue
-                row, error = plane_through(A[own], off[own, 0], np.append(W[i], b[i]))
-                agrees = np.linalg.norm(row[:-1] - W[i]) <= SIGMAS * max(errors[i], self.fine)
-                if agrees:
-                    W[i], b[i], errors[i] = row[:-1], row[-1], error
-                goes_on[i] = agrees and errors[i] < self.worst
-            todo = np.flatnonzero(errors > self.fine)
-        return replace(rows, W=W, b=b, errors=errors), goes_on
-
     def _clear_lines(
         self,
         W: FloatArray,
@@ -211,14 +165,10 @@ class WideRows:
         which: IntArray,
         known: Rows,
         n: int,
-        longer: FloatArray,
         noise: NoiseFloor,
         rng: np.random.Generator,
     ) -> KinkLines:
-        """Lines across hyperplanes, ``n`` each, where no other hyperplane is near.
-
-        Those of faint neurons show on longer ones.
-        """
+        """Lines across hyperplanes, ``n`` each, where no other hyperplane is near."""
         rows = np.repeat(which, n * self.n_drawn)
         X, M = points_on_hyperplanes(rng, W[rows], b[rows])
         growth = noise.growth(X)
@@ -230,7 +180,5 @@ class WideRows:
         order = np.argsort(-room.reshape(len(which), -1), axis=1)[:, :n]
         best = (order + np.arange(len(which))[:, None] * n * self.n_drawn).ravel()
         how = self.rough.crossings
-        T = np.clip(how.margin * errors[rows[best]], how.shortest, how.longest)
-        T = np.clip(np.repeat(longer, n) * T, T, np.maximum(self.clear * room[best], T))
-        T = T * growth[best]
+        T = np.clip(how.margin * errors[rows[best]], how.shortest, how.longest) * growth[best]
         return KinkLines(X[best], M[best], np.zeros(len(best)), T)
