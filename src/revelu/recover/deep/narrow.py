@@ -15,7 +15,7 @@ from functools import partial
 
 import numpy as np
 
-from revelu.errors import LimitReachedError, SaturatedError
+from revelu.errors import SaturatedError
 from revelu.network import Network
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.probe.box import Box
@@ -46,7 +46,9 @@ class LayeredSearch(Search):
     first : FirstLayerRows, optional
     top : AboveLayer
     upper : RestrictedSearch
-        The upper layer's, on the positive orthant.
+        The upper layer's, on the positive orthant,
+    is_settled : bool
+        once a base point was found.
     block : (X, Y), optional
         The answers of the last fit, which every later one uses again.
     affine : Search, optional
@@ -57,54 +59,58 @@ class LayeredSearch(Search):
     first: FirstLayerRows | None = field(default=None, init=False)
     top: AboveLayer = field(init=False)
     upper: RestrictedSearch = field(init=False)
+    is_settled: bool = field(default=False, init=False)
     block: tuple[FloatArray, FloatArray] | None = field(default=None, init=False)
     affine: Search | None = field(default=None, init=False)
 
     def propose(self) -> Candidate:
         """Find the first layer, then grow the upper one until it explains N(0, I)."""
         self.tell("recovering two hidden layers")
-        try:
-            line = self.paid.line or first_line(self.oracle, self.noise, self.rng)
-            if not line.scan.complete:
-                return ended(line.scan)
-            if not len(line.scan.kinks):
-                self.affine = OneHidden().start(
-                    self.oracle, self.noise, self.rng, self.tell, Paid(line)
-                )
-                return self.affine.propose()
-            first = FirstLayerSearch(self.oracle, self.noise, self.rng)
-            n_numbers = len(line.scan.kinks) * self.oracle.dim_in**2 / len(self.noise.scale)
-            if n_numbers > self.method.many_numbers:
-                # No fit of all layers will do it.
-                first.imprecise = self.method.imprecise
-            self.first = first.find(line)
-            if self.first.is_others:
-                n, n_missing = len(self.first.W), self.first.n_missing
-                self.first = None
-                return self._nothing(
-                    Why.HYPERPLANES_END,
-                    f"gradients show {n_missing} directions beside the {n} of hyperplanes that go "
-                    "on everywhere: what lines show is not a first layer's",
-                )
-            if not len(self.first.W):
-                return self._nothing(
-                    Why.HYPERPLANES_END,
-                    f"none of the {self.first.n_candidates} hyperplanes found bends the function "
-                    "wherever it goes: they are not a first layer's",
-                )
-            if self.first.is_leaky:
-                return self._leaky(self.first)
-            obstacle = self._obstacle(self.first)
-            if obstacle:
-                return self._nothing(Why.UNRESOLVED, obstacle)
-            self.top = AboveLayer(self.oracle, self.first.W, self.first.b)
-            self.upper = self._settled()
-        except (LimitReachedError, SaturatedError) as error:
-            return self._nothing(Why.of(error), str(error))
-        try:
-            return self._finish(self._explained())
-        except LimitReachedError as error:
-            return self._limit(error)
+        return self.until_limit(self._found)
+
+    def cut_short(self, why: Why, said: str) -> Candidate:
+        """What was found, where queries, time or answers have ended the search."""
+        if not self.is_settled:
+            return self._nothing(why, said)
+        return self._candidate(why, *self._network(), said)
+
+    def _found(self) -> Candidate:
+        line = self.paid.line or first_line(self.oracle, self.noise, self.rng)
+        if not line.scan.complete:
+            return ended(line.scan)
+        if not len(line.scan.kinks):
+            self.affine = OneHidden().start(
+                self.oracle, self.noise, self.rng, self.tell, Paid(line)
+            )
+            return self.affine.propose()
+        first = FirstLayerSearch(self.oracle, self.noise, self.rng)
+        n_numbers = len(line.scan.kinks) * self.oracle.dim_in**2 / len(self.noise.scale)
+        if n_numbers > self.method.many_numbers:
+            # No fit of all layers will do it.
+            first.imprecise = self.method.imprecise
+        self.first = first.find(line)
+        if self.first.is_others:
+            n, n_missing = len(self.first.W), self.first.n_missing
+            self.first = None
+            return self._nothing(
+                Why.HYPERPLANES_END,
+                f"gradients show {n_missing} directions beside the {n} of hyperplanes that go "
+                "on everywhere: what lines show is not a first layer's",
+            )
+        if not len(self.first.W):
+            return self._nothing(
+                Why.HYPERPLANES_END,
+                f"none of the {self.first.n_candidates} hyperplanes found bends the function "
+                "wherever it goes: they are not a first layer's",
+            )
+        if self.first.is_leaky:
+            return self._leaky(self.first)
+        obstacle = self._obstacle(self.first)
+        if obstacle:
+            return self._nothing(Why.UNRESOLVED, obstacle)
+        self.top = AboveLayer(self.oracle, self.first.W, self.first.b)
+        self.upper, self.is_settled = self._settled(), True
+        return self._finish(self._explained())
 
     def repair(self, seen: Disagreement) -> Candidate | None:
         """Look for what is missing at inputs where the network was wrong."""
@@ -114,11 +120,12 @@ class LayeredSearch(Search):
             return None
         self.n_repairs += 1
         self.tell("looking for neurons that fire where the network was wrong")
-        try:
+
+        def go_on() -> Candidate:
             self.upper.hold_against(self.top.hidden(seen.X), self.oracle(seen.X))
             return self._finish(self.upper.explain())
-        except LimitReachedError as error:
-            return self._limit(error)
+
+        return self.until_limit(go_on)
 
     def _leaky(self, first: FirstLayerRows) -> Candidate:
         """Hand the first layer's hyperplanes on to a method for units that are no ReLUs."""
@@ -285,9 +292,6 @@ class LayeredSearch(Search):
         worst = 0.0 if why is Why.EXPLAINED else float(self.upper.apart().max(initial=0.0))
         nothing = self._nothing(why, *obstacles)
         return replace(nothing, network=network, notes=tuple(notes), worst_error=worst)
-
-    def _limit(self, error: LimitReachedError) -> Candidate:
-        return self._candidate(Why.LIMIT, *self._network(), str(error))
 
     def _nothing(self, why: Why, *obstacles: str) -> Candidate:
         """What is known without an upper layer."""
