@@ -419,10 +419,8 @@ class Trace:
         noise = places.slope * self.how.rounding + self.place
         C, chosen, F = self.covariance.copy(), list[int](), places.F
         spread = _quadratic(F, C)
-        # Wide ranges hold kinks of others more often.
-        risk = 0.05 * np.log1p((places.T / 0.02) ** 2)
         for _ in range(self.how.n_asked):
-            told = np.log1p(spread / noise**2) - risk
+            told = np.log1p(spread / noise**2)
             told[chosen] = -np.inf
             best = int(told.argmax())
             if told[best] < self.how.tells:
