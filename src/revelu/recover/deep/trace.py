@@ -146,9 +146,8 @@ class TraceTuning:
     """Standard deviations of an input to which it is traced, or ``farther`` times as far out as the
     seed is."""
     least: float = 0.5
-    """The share of places at which the surface is found, if the row is one,"""
-    told: float = 1.0
-    """and they are ``told`` for each unknown at least,"""
+    """The share of places at which the surface is found, and more of them than unknowns, if the row
+    is one,"""
     confirms: int = 3
     """or more than ``confirms`` where the row was measured before."""
 
@@ -251,22 +250,12 @@ class Trace:
         self._solve()
 
     @property
-    def undetermined(self) -> FloatArray:
-        """Directions of the row that are not known, (size, q)."""
-        least = self.how.vague * self.scale
-        return open_directions(self.covariance, len(self.below.b), least)
-
-    @property
     def is_found(self) -> bool:
         """Whether the surface was where it was foretold to be, mostly, and more often than needed.
 
-        Each place tells one of the unknowns that are not open in the end.
+        Each place tells one of the unknowns; a row that is known each one confirms.
         """
-        n_told = self.below.size - self.undetermined.shape[1]
-        least = max(n_told, self.how.told * self.below.size)
-        if self.seed.row is not None:
-            # Of a row that is known each place confirms it.
-            least = self.how.confirms
+        least = self.below.size if self.seed.row is None else self.how.confirms
         return bool(self.n_found > max(least, self.how.least * self.n_asked))
 
     @property
