@@ -18,9 +18,8 @@ import numpy as np
 
 from revelu.errors import LimitReachedError, SaturatedError
 from revelu.network import Network
-from revelu.numerics.confidence import SIGMAS
 from revelu.oracle import NoiseFloor, Oracle
-from revelu.probe.hyperplane import kink_strengths, points_on_hyperplanes
+from revelu.probe.hyperplane import are_as_strong, kink_strengths, points_on_hyperplanes
 from revelu.recover.method import Candidate, Disagreement, Law, Method, Search, Why
 from revelu.recover.paid import Paid
 from revelu.recover.shallow.affine_rest import add_affine_rest
@@ -41,10 +40,8 @@ class BendTest:
     """Hyperplanes tested."""
     min_tests: int = 3
     """Fewer say nothing, nor does less than half of those chosen."""
-    strength_rtol: float = 0.1
-    """A kink whose strength is off by a larger share is not the one predicted."""
     bent: float = 0.5
-    """A larger share of such kinks is more than a few corrupted neurons."""
+    """A larger share of kinks of another strength is more than a few corrupted neurons."""
     faint: float = 1e-3
     """Neurons fainter than this share of the strongest drown in the errors of those."""
     blur: float = 1e-10
@@ -67,13 +64,8 @@ class BendTest:
         found = kink_strengths(oracle, X, normals, step)
         wanted = kink_strengths(network, X, normals, step)
         strength = np.linalg.norm(wanted, axis=1)
-        apart = np.linalg.norm(found - wanted, axis=1)
-        strong = np.isfinite(apart) & (strength > self.faint * strength.max())
-        # A strength is the second difference of three answers, 1, -2, 1, over the step: the
-        # noise of four answers is more than that of these.
-        growth = noise.growth(X)
-        atol = 4.0 * SIGMAS * float(np.linalg.norm(error)) * growth / step
-        off = (apart > self.strength_rtol * strength + atol)[strong]
+        strong = np.isfinite(found).all(axis=1) & (strength > self.faint * strength.max())
+        off = ~are_as_strong(found, wanted, error, step, noise.growth(X))[strong]
         if len(off) < max(self.min_tests, len(chosen) / 2) or off.mean() <= self.bent:
             return ""
         return (

@@ -21,7 +21,7 @@ from revelu.numerics.confidence import SIGMAS
 from revelu.numerics.float64 import TINY
 from revelu.oracle import NoiseFloor
 from revelu.probe.box import Box, Confined, inward_jacobian, segment
-from revelu.probe.hyperplane import kink_strengths
+from revelu.probe.hyperplane import are_as_strong, kink_strengths
 from revelu.probe.kinks import find_kinks
 from revelu.probe.line import Askable
 from revelu.probe.residual import Residual
@@ -71,8 +71,6 @@ class RestrictedSearch:
     segment that leads there."""
     inside: float = 0.1
     """How far inside a piece its slope is measured, as a share of it."""
-    strength_rtol: float = 0.1
-    """What bends the target there by another amount than this share is not that neuron."""
     min_bent: int = 4
     """Fewer hyperplanes that end say nothing of the target's depth."""
     n_points: int = 30
@@ -252,11 +250,7 @@ class RestrictedSearch:
         step = np.minimum(self.side * lengths, 0.5 * np.linalg.norm(ends - X, axis=1))
         seen = kink_strengths(self.target, X, arms / lengths[:, None], step)
         wanted = A[:, rows].T * (rates / lengths)[:, None]
-        noise = 4.0 * SIGMAS * (self._error / step[:, None]) * self._growth(X)[:, None]
-        off = (
-            np.abs(seen - wanted) > self.strength_rtol * np.abs(wanted).max(axis=1)[:, None] + noise
-        )
-        are_elsewhere[rows] = ~off.any(axis=1)
+        are_elsewhere[rows] = are_as_strong(seen, wanted, self._error, step, self._growth(X))
         n_straight = int(are_elsewhere[rows].sum())
         self.n_bent += len(rows) - n_straight
         self.n_straight += n_straight
