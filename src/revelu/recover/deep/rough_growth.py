@@ -97,11 +97,10 @@ class RoughGrowth:
     """which put noise in the place of this share of an input, at first;"""
     max_walks: int = 3
     """so often at most, until as many answers are wrong as new rows are begun from."""
-    spreads: tuple[float, ...] = (1.0,)
-    """Neurons are asked about that are on at few inputs, at inputs of such standard deviations,"""
     n_drawn: int = 50_000
     most_numbers: float = 5e6
-    """of ``n_drawn`` that are drawn, or ``most_numbers`` numbers,"""
+    """Neurons are asked about that are on at few inputs, of ``n_drawn`` that are drawn, or
+    ``most_numbers`` numbers,"""
     few_told: int = 10
     n_each: int = 40
     """and where a neuron is on with one below as at fewer than ``few_told`` inputs, at
@@ -241,8 +240,7 @@ class RoughGrowth:
         """
         lacks = int(self.known * network.architecture[1])
         lacks = lacks - (network.preactivations(X)[1] > 0).sum(axis=0)
-        drawn = rng.choice(self.spreads, self.n_drawn)[:, None]
-        drawn = drawn * rng.standard_normal((self.n_drawn, network.dim_in))
+        drawn = rng.standard_normal((self.n_drawn, network.dim_in))
         on = network.preactivations(drawn)[1] > 0
         rare = [int(j) for j in np.flatnonzero((lacks > 0) & on.any(axis=0))]
         found = [self._within(network, j, drawn[on[:, j]], int(lacks[j]), rng) for j in rare]
