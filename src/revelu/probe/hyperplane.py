@@ -35,6 +35,34 @@ def kink_strengths(ask: Ask, X: FloatArray, normals: FloatArray, step: FloatArra
         return np.asarray((after - 2.0 * on + before) / step[:, None])
 
 
+def are_as_strong(
+    seen: FloatArray,
+    wanted: FloatArray,
+    error: FloatArray,
+    step: FloatArray,
+    growth: FloatArray,
+    *,
+    rtol: float = 0.1,
+) -> BoolArray:
+    """Whether kinks are as strong as they are to be, as far as answers tell, shape (n,).
+
+    Parameters
+    ----------
+    seen, wanted : ndarray, shape (n, k)
+    error : ndarray, shape (k,)
+        Standard error of an answer,
+    step, growth : ndarray, shape (n,)
+        how far off it was asked, and by how much more answers err there.
+    rtol : float
+        What is off by a larger share of its strength is another kink.
+    """
+    # A strength is the second difference of three answers, 1, -2, 1, over the step: the noise of
+    # four answers is more than that of these.
+    atol = 4.0 * SIGMAS * float(np.linalg.norm(error)) * growth / step
+    off = np.linalg.norm(seen - wanted, axis=1) - rtol * np.linalg.norm(wanted, axis=1)
+    return np.asarray(~(off > atol))
+
+
 def _across(ask: Ask, X: FloatArray, moves: FloatArray) -> FloatArray:
     """Answers before, at and after each point, shape (3, n, k), in one round."""
     Y = ask(np.concatenate([X - moves, X, X + moves]))

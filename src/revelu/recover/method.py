@@ -11,12 +11,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from revelu.errors import LimitReachedError, SaturatedError
+from revelu.errors import CurvedError, LimitReachedError, SaturatedError
 from revelu.network import Network
+from revelu.numerics.interruption import interruptible
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.recover.paid import NOTHING, Paid
 from revelu.types import FloatArray
@@ -91,8 +92,10 @@ class Why(StrEnum):
     """Queries or seconds ran out."""
 
     @classmethod
-    def of(cls, error: LimitReachedError | SaturatedError) -> "Why":
+    def of(cls, error: LimitReachedError | SaturatedError | CurvedError) -> "Why":
         """Return why a search ended that met an error."""
+        if isinstance(error, CurvedError):
+            return cls.CURVED
         return cls.LIMIT if isinstance(error, LimitReachedError) else cls.SATURATED
 
 
@@ -167,6 +170,9 @@ class Disagreement:
     error: float = np.inf
 
 
+_Said = TypeVar("_Said", Candidate, Candidate | None)
+
+
 @dataclass
 class Search(ABC):
     """A method at work on one target.
@@ -206,6 +212,18 @@ class Search(ABC):
     @abstractmethod
     def repair(self, seen: Disagreement) -> Candidate | None:
         """Go on where fresh answers disagree; None where the method gives up."""
+
+    def cut_short(self, why: Why, said: str) -> Candidate:
+        """What was found, where queries, time or answers have ended the search."""
+        return Candidate(None, why, obstacles=(said,))
+
+    def until_limit(self, go_on: Callable[[], _Said]) -> _Said | Candidate:
+        """Go on until that ends, or queries, time or answers end it; fits look at the clock."""
+        try:
+            with interruptible(self.oracle.check_time):
+                return go_on()
+        except (LimitReachedError, SaturatedError, CurvedError) as error:
+            return self.cut_short(Why.of(error), str(error))
 
 
 @dataclass(frozen=True)

@@ -181,7 +181,7 @@ def test_breaks_are_where_known_neurons_change():
     stack, rng = Stack(5, truth.weights[:2], truth.biases[:2]), np.random.default_rng(0)
     x0, v = rng.standard_normal((2, 5))
     ts = stack.breaks(x0, v, -3.0, 3.0)
-    assert stack.explains(x0 + ts[:, None] * v).all()
+    assert stack.explains(x0 + ts[:, None] * v, 1e-6).all()
     # Between two of them nothing changes.
     grid = np.linspace(-3.0, 3.0, 4001)
     on = np.column_stack(stack.states(x0 + grid[:, None] * v))
@@ -191,7 +191,7 @@ def test_breaks_are_where_known_neurons_change():
 
 def test_a_layer_without_neurons_explains_no_kink():
     stack = Stack(2, [np.eye(2), np.empty((0, 2))], [np.zeros(2), np.empty(0)])
-    assert stack.explains(np.array([[0.0, 1.0], [1.0, 1.0]])).tolist() == [True, False]
+    assert stack.explains(np.array([[0.0, 1.0], [1.0, 1.0]]), 1e-6).tolist() == [True, False]
 
 
 @pytest.mark.parametrize("n_layers", [1, 2, 3])

@@ -77,7 +77,7 @@ def test_a_skip_of_rank_one_is_one_more_neuron():
     rng = np.random.default_rng(1)
     V = np.outer(rng.standard_normal(3), rng.standard_normal(5))
     network = Network(plain.weights, plain.biases, skip=(V, np.zeros(3)))
-    wider = without_skip(network, rng)
+    wider = without_skip(network, rng, OutputFit().near)
     X = 2.0 * rng.standard_normal((5000, 6))
     assert wider.skip is None
     assert wider.architecture == (6, 5, 5, 3)
@@ -99,10 +99,10 @@ def test_turned_neurons_are_told_from_those_that_are_always_on_by_rank():
     )
     X = rng.standard_normal((500, 9))
     assert given(X) == pytest.approx(truth(X))
-    found = signs_of_low_rank(given)
+    found = signs_of_low_rank(given, OutputFit().near)
     assert found(X) == pytest.approx(truth(X))
     assert found.skip[0] == pytest.approx(always_on, abs=1e-9)
-    assert signs_of_low_rank(truth).weights[0] == pytest.approx(W)
+    assert signs_of_low_rank(truth, OutputFit().near).weights[0] == pytest.approx(W)
 
 
 def test_three_neurons_that_are_always_on_are_found_with_many_outputs():
@@ -114,7 +114,7 @@ def test_three_neurons_that_are_always_on_are_found_with_many_outputs():
     given = np.array([1.0, -1.0])
     network = outputs_of(truth, stack, W[3:] * given[:, None], b[3:] * given)
     rng = np.random.default_rng(1)
-    whole = without_skip(network, rng)
+    whole = without_skip(network, rng, OutputFit().near)
     X = rng.standard_normal((2000, 6))
     assert whole.architecture == truth.architecture
     assert np.abs(whole(X) - truth(X)).max() < 1e-7 * np.abs(truth(X)).max()

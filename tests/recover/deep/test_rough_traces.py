@@ -7,11 +7,12 @@ import pytest
 
 import revelu
 from revelu.oracle import Oracle, measure_noise
+from revelu.recover.deep.below import Below
 from revelu.recover.deep.rough_signs import are_read, signed, signs_by_most
 from revelu.recover.deep.rough_traces import RoughTraces, TracedRow, TraceSearch
 from revelu.recover.deep.rough_upper import RoughUpper
 from revelu.recover.deep.seeds import Seed
-from revelu.recover.deep.trace import Below, Trace
+from revelu.recover.deep.trace import Trace, open_directions
 from revelu.recover.refine.network_fit import Samples
 
 
@@ -159,8 +160,10 @@ def test_what_is_open_of_a_row_has_a_constant():
     trace = trace_of(truth, noise, seed_of(truth, j, rng), rows[:0], rng)
     trace.run(oracle)
     # Seven sums of four inputs and a constant: some of their weights are open.
-    assert trace.undetermined.shape[1] > 0
-    known = np.column_stack([trace.theta, trace.undetermined])
+    least = trace.how.vague * trace.scale
+    undetermined = open_directions(trace.covariance, len(trace.below.b), least)
+    assert undetermined.shape[1] > 0
+    known = np.column_stack([trace.theta, undetermined])
     left = known @ np.linalg.lstsq(known, rows[j])[0] - rows[j]
     assert np.abs(left).max() < 0.02 * np.abs(rows[j]).max()
 

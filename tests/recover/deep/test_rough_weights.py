@@ -8,7 +8,7 @@ from revelu.recover.deep.rough_growth import RoughGrowth
 from revelu.recover.deep.rough_weights import WeightCorrections
 from revelu.recover.refine.network_fit import Samples, top_of, with_top
 
-NOISE, SIZE = 1e-7, RoughGrowth().size_of_wrong
+NOISE, SIZE, OFF = 1e-7, RoughGrowth().size_of_wrong, RoughGrowth().least
 
 
 def true_network(seed, d_out=1):
@@ -65,7 +65,7 @@ def n_wrong(network, samples):
 def test_weights_are_corrected_to_what_answers_tell(seed, d_out, entries):
     truth, rng = true_network(seed, d_out), np.random.default_rng([seed, 1])
     samples, network = answers(truth, rng), changed(true_network(seed, d_out), *entries)
-    found = WeightCorrections().corrected(network, samples, SIZE, rng)
+    found = WeightCorrections().corrected(network, samples, SIZE, OFF, rng)
     assert off(network, truth) > 0.2
     # A weight is told by several answers, each to some errors by what it hears.
     assert off(found, truth) < 1e-4
@@ -76,7 +76,7 @@ def test_a_weight_is_told_though_another_neuron_is_missing(seed):
     truth, rng = true_network(seed), np.random.default_rng([seed, 1])
     samples = answers(truth, rng)
     lacking = without_one(truth, samples.X)
-    found = WeightCorrections().corrected(changed(lacking, (0, 2, -0.6)), samples, SIZE, rng)
+    found = WeightCorrections().corrected(changed(lacking, (0, 2, -0.6)), samples, SIZE, OFF, rng)
     assert abs(found.weights[1][0, 2] - lacking.weights[1][0, 2]) < 1e-4
     # Nothing is worse for that: what is wrong is what the missing neuron gives.
     assert n_wrong(found, samples) <= n_wrong(lacking, samples)
@@ -86,9 +86,9 @@ def test_a_weight_is_told_though_another_neuron_is_missing(seed):
 def test_what_is_right_stays_and_what_lacks_a_neuron_is_no_weight(seed):
     truth, rng = true_network(seed), np.random.default_rng([seed, 1])
     samples = answers(truth, rng)
-    assert WeightCorrections().corrected(truth, samples, SIZE, rng) is truth
+    assert WeightCorrections().corrected(truth, samples, SIZE, OFF, rng) is truth
     lacking = without_one(truth, samples.X)
-    assert off(WeightCorrections().corrected(lacking, samples, SIZE, rng), lacking) == 0.0
+    assert off(WeightCorrections().corrected(lacking, samples, SIZE, OFF, rng), lacking) == 0.0
 
 
 def test_neurons_that_read_nothing_or_give_nothing_are_left_alone():
@@ -97,7 +97,7 @@ def test_neurons_that_read_nothing_or_give_nothing_are_left_alone():
     (W, V, A), biases = network.weights, network.biases
     V, A = np.vstack([V, 0.0 * V[:2]]), np.column_stack([A, [[1.0, 0.0]]])
     idle = Network([W, V, A], [biases[0], np.append(biases[1], [-1.0, 1.0]), biases[2]])
-    found = WeightCorrections().corrected(idle, samples, SIZE, rng)
+    found = WeightCorrections().corrected(idle, samples, SIZE, OFF, rng)
     assert abs(found.weights[1][0, 2] - truth.weights[1][0, 2]) < 1e-4
     np.testing.assert_array_equal(found.weights[1][-2:], 0.0)
 
@@ -107,5 +107,5 @@ def test_answers_that_are_exact_are_no_harder(seed):
     truth, rng = true_network(seed), np.random.default_rng([seed, 1])
     samples = answers(truth, rng, 1000)
     exact = Samples(samples.X, truth(samples.X), 1e-12 * np.ones(1))
-    found = WeightCorrections().corrected(changed(truth, (0, 2, -0.6)), exact, SIZE, rng)
+    found = WeightCorrections().corrected(changed(truth, (0, 2, -0.6)), exact, SIZE, OFF, rng)
     assert n_wrong(found, exact) == 0

@@ -118,7 +118,7 @@ def test_a_faint_neuron_that_walks_tell_grows_beside_rows_that_a_fit_would_move(
 
 def test_a_network_that_was_seen_to_be_wrong_says_by_how_much():
     truth, oracle, noise = target(1, rare=(0,))
-    search = search_of(oracle, noise, np.random.default_rng(1), n_wide_rounds=0)
+    search = search_of(oracle, noise, np.random.default_rng(1), max_rounds=0)
     top = top_of(truth)
     rest = np.zeros((1, 8)), np.zeros(1)
     lacking = Network(top.weights, top.biases, rest).take(np.arange(6) != 0)

@@ -14,7 +14,7 @@ from revelu.network import zoo
 from revelu.oracle import Oracle, measure_noise
 from revelu.recover.refine import polish
 from revelu.recover.refine.derivative import NetworkDerivative, ParameterArrays
-from revelu.recover.refine.network_fit import degrees_of_freedom
+from revelu.recover.refine.network_fit import Automatic, degrees_of_freedom
 from revelu.recover.refine.polish import choose_inputs, fit_to_last_digits, polish_to_known
 from revelu.recover.refine.whitening import NeuronWhitening, Whitening
 from revelu.recovery import Status
@@ -129,7 +129,7 @@ def test_chosen_inputs_condition_better_than_random_ones(seed, d, m):
 @pytest.mark.parametrize("most_dense", [0, 1500])
 @pytest.mark.parametrize("widths", [[8, 6, 2], [8, 6, 5, 2]])
 def test_both_ways_restore_a_perturbed_network(widths, most_dense, with_skip, monkeypatch):
-    monkeypatch.setattr(polish, "_MOST_DENSE", most_dense)
+    monkeypatch.setattr(polish, "AUTOMATIC", Automatic(most_parameters=most_dense))
     rng = np.random.default_rng(0)
     truth = zoo.random_network(widths, seed=4)
     if with_skip:
@@ -146,7 +146,7 @@ def test_both_ways_restore_a_perturbed_network(widths, most_dense, with_skip, mo
 @pytest.mark.slow
 @pytest.mark.parametrize("most_square", [0, 8500])
 def test_both_ways_restore_a_large_deep_network(most_square, monkeypatch):
-    monkeypatch.setattr(polish, "_MOST_DENSE", 0)
+    monkeypatch.setattr(polish, "AUTOMATIC", Automatic(most_parameters=0))
     truth = zoo.random_network([6, 14, 9, 7, 2], seed=4)
     start, rng = perturbed(truth, 1e-9, 1), np.random.default_rng(0)
     X = rng.standard_normal((3 * truth.n_parameters, 6))

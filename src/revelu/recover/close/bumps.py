@@ -77,9 +77,10 @@ class BumpSearch:
         if steepness > 0:
             n, reach = gradient / steepness, float(np.linalg.norm(r)) / steepness
             while reach < self.widest:
-                if self._vanishes_beyond(residual, x, n, 3.0 * reach):
-                    return self._add_bump(x, n, 3.0 * reach)
-                reach *= 3.0
+                wider = 3.0 * reach
+                if self._vanishes_beyond(residual, x, n, wider):
+                    return self._add_bump(x, n, wider)
+                reach = wider
         before = self.draft.network
         self.draft.network, _ = add_line(
             self.draft.oracle, self.draft.network, self.draft.noise, self.draft.rng, x

@@ -124,13 +124,7 @@ class CloseSearch(Search):
             self.bumps.run()
             draft = self.draft
             # Of its affine part alone (Algorithm 4): strips and bumps are left out.
-            draft.network = add_affine_rest(
-                self.oracle,
-                draft.network,
-                self.rng,
-                oversampling=self.method.oversampling,
-                typical=draft.typical,
-            )
+            draft.network = add_affine_rest(self.oracle, draft.network, self.rng)
         except LimitReachedError as error:
             return self._candidate(agrees, Why.LIMIT, str(error))
         return self._candidate(agrees, Why.EXPLAINED)
@@ -169,30 +163,7 @@ class CloseSearch(Search):
 
 @dataclass(frozen=True)
 class NearDuplicates(Method):
-    """One hidden layer about whose weights nothing is assumed (CKM21).
-
-    Attributes
-    ----------
-    max_lines : int
-        Lines tried where the target is saturated on one, or it misled.
-    max_repairs : int
-        Searches around points that fresh answers find wrong.
-    narrow : float
-        Pieces of a line whose half-angle is under ``sqrt(nu)`` times this give no gradient
-        worth having: the kinks between them are merged.
-    merged : float
-        The largest change that merging close neurons may make, as a share of half the digits.
-    n_trial_points : int
-        Fresh points that judge a first network.
-    mostly_right : float
-        A network wrong at a larger share of them comes from a bad line: strips between close
-        hyperplanes, and bumps, are met less often.
-    hopeless : float
-        Wrong far off at a larger share of them, from a second line, too, it is no network of
-        one hidden layer.
-    oversampling : float
-        Points of the last regression, over its unknowns.
-    """
+    """One hidden layer about whose weights nothing is assumed (CKM21)."""
 
     name = "near_duplicates"
     purpose = "one hidden layer whose neurons are nearly equal, or make narrow bumps"
@@ -201,10 +172,19 @@ class NearDuplicates(Method):
     search = CloseSearch
 
     max_lines: int = 4
+    """Lines tried where the target is saturated on one, or it misled."""
     max_repairs: int = 12
+    """Searches around points that fresh answers find wrong."""
     narrow: float = 400.0
+    """Pieces of a line whose half-angle is under ``sqrt(nu)`` times this give no gradient worth
+    having: the kinks between them are merged."""
     merged: float = 1e-3
+    """The largest change that merging close neurons may make, as a share of half the digits."""
     n_trial_points: int = 64
+    """Fresh points that judge a first network."""
     mostly_right: float = 0.1
+    """A network wrong at a larger share of them comes from a bad line: strips between close
+    hyperplanes, and bumps, are met less often."""
     hopeless: float = 0.5
-    oversampling: float = 1.25
+    """Wrong far off at a larger share of them, from a second line, too, it is no network of one
+    hidden layer."""

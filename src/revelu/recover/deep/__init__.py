@@ -19,17 +19,10 @@ layer so.  ``climb`` goes up from the input, whatever the widths:
    held against, and tell what no walk has (``open_weights``); all layers are fitted at once, and
    where fresh answers begin to disagree are the seeds of what is missing.
 
-Where answers are float32, ``rough_rows`` finds the first of two layers by lines, roughly, and
-``rough_layers`` fits both at once, from ``RoughStarts`` above it, with ``rough_spare`` for
-neurons that they lack;
-``rough_above`` finds the second of three, asked through the first, and ``rough_tower`` fits them.
-Where the first layer is wider than the input, or the second much wider than that, ``rough_wide``:
-``wide_rows`` finds the first by planes that lines agree on (``line_planes``), ``rough_traces``
-traces neurons above it along their surfaces (``trace``) and ``rough_signs`` tells the signs below
-by them, ``rough_outputs`` fits the outputs while neurons are missing, ``rough_upper`` puts these
-together and fits all layers,
-``rough_missing`` fits faint ones beside rows that are right, ``rough_growth`` finds rare ones where
-the network is wrong, and ``rough_weights`` corrects rows as wrong answers tell.
+Where answers are float32, ``rough_rows`` finds the first of two layers by lines, roughly, or
+``wide_rows`` one that is wider than the input, by planes that lines agree on; ``rough_layers`` fits
+both at once, ``rough_tower`` three, and ``rough_wide`` has upper neurons traced (``rough_upper``)
+where fits would lose some, and mended where fresh answers are wrong.
 
 Where questions must stay in a box, ``narrow_in_box`` finds two layers, the first narrower than the
 input: ``first_in_box`` finds that along chords, ``upper_rows`` puts together what kinks show of

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from revelu.network import Network
+from revelu.numerics.float64 import HALF_DIGITS
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.types import BoolArray, FloatArray
 
@@ -16,7 +17,7 @@ class Judging:
 
     wrong: float = 1e-5
     """An error, relative to the size of the answers, that is none of a right network's;"""
-    right: float = 1e-8
+    right: float = HALF_DIGITS
     """and one that says nothing: no less than half of the digits are right."""
     unusual: float = 100.0
     """Between those a point is wrong if its error is ``unusual`` times the median of all."""
@@ -74,14 +75,16 @@ class JudgedAnswers:
 
     def look(self, n: int) -> None:
         """Ask fresh inputs, near and far."""
-        spreads = self.rng.choice(self.judging.spreads, n)
-        X = spreads[:, None] * self.rng.standard_normal((n, self.oracle.dim_in))
-        self.add(self._within(X), spreads == 1.0)
+        self.add(*self._drawn(n))
 
     def drawn(self, n: int) -> FloatArray:
         """Draw inputs, near and far, shape (n, d)."""
-        spread = self.rng.choice(self.judging.spreads, n)[:, None]
-        return self._within(spread * self.rng.standard_normal((n, self.oracle.dim_in)))
+        return self._drawn(n)[0]
+
+    def _drawn(self, n: int) -> tuple[FloatArray, BoolArray]:
+        spreads = self.rng.choice(self.judging.spreads, n)
+        X = spreads[:, None] * self.rng.standard_normal((n, self.oracle.dim_in))
+        return self._within(X), spreads == 1.0
 
     def _within(self, X: FloatArray) -> FloatArray:
         return np.asarray(np.clip(X, -self.judging.bound, self.judging.bound))

@@ -11,17 +11,13 @@ once.
 """
 
 import logging
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
 
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from revelu.errors import CurvedError, LimitReachedError, SaturatedError
 from revelu.network import Network
 from revelu.numerics.confidence import SIGMAS
-from revelu.numerics.interruption import interruptible
 from revelu.probe.blank import blank_share
 from revelu.recover.deep.answers import JudgedAnswers
 from revelu.recover.deep.deep import Deep
@@ -42,8 +38,6 @@ from revelu.recover.shallow.one_hidden import OneHidden
 from revelu.types import BoolArray
 
 log = logging.getLogger(__name__)
-
-_Outcome = TypeVar("_Outcome", Candidate, Candidate | None)
 
 
 @dataclass
@@ -85,7 +79,7 @@ class Climb(Search):
     def propose(self) -> Candidate:
         """Climb, then look again until fresh points find nothing wrong."""
         self.tell("recovering layer by layer")
-        return self._until_limit(self._climb)
+        return self.until_limit(self._climb)
 
     def repair(self, seen: Disagreement) -> Candidate | None:
         """Look for what is missing at inputs where the network was wrong."""
@@ -113,16 +107,13 @@ class Climb(Search):
                 return None
             return self._explain(network)
 
-        return self._until_limit(go_on)
+        return self.until_limit(go_on)
 
-    def _until_limit(self, go_on: Callable[[], _Outcome]) -> _Outcome | Candidate:
-        try:
-            with interruptible(self.oracle.check_time):
-                return go_on()
-        except (LimitReachedError, SaturatedError) as error:
-            return self._candidate(Why.of(error), str(error))
-        except CurvedError as error:
-            return Candidate(None, Why.CURVED, obstacles=(str(error),))
+    def cut_short(self, why: Why, said: str) -> Candidate:
+        """What was found, where queries, time or answers have ended the search."""
+        if why is Why.CURVED:
+            return super().cut_short(why, said)
+        return self._candidate(why, said)
 
     def _climb(self) -> Candidate:
         line = self.paid.line or first_line(self.oracle, self.noise, self.rng)
@@ -329,8 +320,7 @@ class Climb(Search):
         is_quick &= top_of(network).n_parameters <= self.method.dense_top
         if wrong.any() and (is_small or is_quick):
             # A few weights may be off that most inputs do not show.
-            errors = np.where(self.noise.errors > 0.0, self.noise.errors, 1.0)
-            samples, stop = Samples(Z, answers.Y, errors), self.method.steps
+            samples, stop = Samples.near(Z, answers.Y, self.noise), self.method.steps
             fitted = (
                 fit(inner, samples, stop).network
                 if is_small
@@ -354,8 +344,7 @@ class Climb(Search):
         neurons = neurons_off(network, *at, self.noise.unit, most=most)
         if not len(neurons):
             return network
-        errors = np.where(self.noise.errors > 0.0, self.noise.errors, 1.0)
-        samples = Samples(answers.X, answers.Y, errors)
+        samples = Samples.near(answers.X, answers.Y, self.noise)
         other = fit_neurons(network, neurons, samples, method.steps)
         log.info("%d neurons fitted: wrong at %d", len(neurons), answers.wrong(other).sum())
         return answers.best([network, other])

@@ -17,12 +17,7 @@ from revelu.recover.method import Candidate, Disagreement, Why
 
 @dataclass
 class ClimbInBox(Climb):
-    """A deep network under way, inside a box.
-
-    Attributes
-    ----------
-    inside : OracleInBox
-    """
+    """A deep network under way, inside a box."""
 
     inside: OracleInBox = field(init=False)
 

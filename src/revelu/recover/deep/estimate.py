@@ -12,6 +12,7 @@ import numpy as np
 import scipy.linalg
 
 from revelu.numerics.confidence import SIGMAS
+from revelu.numerics.float64 import EPS, TINY
 from revelu.numerics.reweighting import larger_than_said
 from revelu.types import FloatArray
 
@@ -142,14 +143,14 @@ class Estimate:
             Those that no more than one equation tells, which may be another neuron's.
         """
         U, s, V = self._singular()
-        errors = 1.0 / np.maximum(np.append(s, np.zeros(V.shape[1] - len(s))), 1e-3 * self.loose)
+        errors = 1.0 / np.maximum(np.append(s, np.zeros(V.shape[1] - len(s))), TINY)
         vague = V[:, errors > least] * np.minimum(errors[errors > least], 1.0)
         known = self.loose * s > 1.0
         U, s, V = U[:, : len(s)][:, known], s[known], V[:, : len(s)][:, known]
         # Without an equation of leverage h the error along its direction is |C b| / sqrt(1 - h).
         moves = V @ (U / s).T
         rest, sizes = 1.0 - (U**2).sum(axis=1), np.linalg.norm(moves, axis=0)
-        is_told = rest > 1e3 * np.finfo(float).eps
+        is_told = rest > len(V) * EPS
         without = np.where(is_told, sizes / np.sqrt(np.where(is_told, rest, 1.0)), 1.0)
         single = np.flatnonzero(without > self.loose)
         directions = moves[:, single] / sizes[single] * np.minimum(without[single], 1.0)
@@ -170,18 +171,14 @@ class Estimate:
         return V[:, :n]
 
 
-def _least_squares(M: FloatArray, *, rtol: float = 1e-14) -> Callable[[FloatArray], FloatArray]:
-    """Factorise ``M``, and return what solves ``M x = y`` by least squares.
+def _least_squares(M: FloatArray) -> Callable[[FloatArray], FloatArray]:
+    """Factorise ``M (n, p)``, and return what solves ``M x = y`` by least squares.
 
-    Parameters
-    ----------
-    M : ndarray, shape (n, p)
-    rtol : float
-        Columns of which less than this share is left beside the others have no part in x.
+    Columns of which no more than rounding is left beside the others have no part in x.
     """
     Q, R, order = scipy.linalg.qr(M, mode="economic", pivoting=True, check_finite=False)
     sizes = np.abs(np.diag(R))
-    rank = int((sizes > rtol * sizes.max(initial=0.0)).sum())
+    rank = int((sizes > max(M.shape) * EPS * sizes.max(initial=0.0)).sum())
     Q, R = Q[:, :rank], R[:rank, :rank]
 
     def solution(y: FloatArray) -> FloatArray:

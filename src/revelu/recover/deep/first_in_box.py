@@ -9,14 +9,13 @@ wherever it goes (DG21, Algorithm 7): here where it meets other chords, crossed 
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from scipy.spatial.distance import cdist
 
 from revelu.oracle import NoiseFloor
 from revelu.probe.gradient import CheckedGradients
 from revelu.probe.hyperplane import look_across
 from revelu.probe.line import Askable
 from revelu.probe.region import Cube
-from revelu.recover.deep.seeds import Seed, SeedSearch
+from revelu.recover.deep.seeds import Seed, SeedSearch, are_among, new_hyperplanes
 from revelu.recover.deep.segments import CriticalPoints
 from revelu.recover.deep.stack import Stack
 from revelu.recover.method import Layer
@@ -40,8 +39,6 @@ class FirstInBox:
     """Points at which a row has to bend the function,"""
     mostly: float = 0.9
     """and the share of them, of those beside which it changes at all."""
-    same: float = 1e-6
-    """Rows of norm 1 that differ by less are one."""
     faint: float = 1e-5
     """Normals of norm 1 look in a direction that no row does if more than this is left of them."""
     side: float = 1e-3
@@ -144,15 +141,10 @@ class FirstInBox:
         rng: np.random.Generator,
     ) -> FloatArray:
         """The seeds that are new rows of the first layer, shape (n, d + 1), the most precise."""
-        new: list[FloatArray] = []
-        for seed in sorted(found, key=lambda seed: seed.error):
-            row = np.append(seed.normal, -seed.normal @ seed.x)
-            others = np.vstack([rows, *(r[None] for r in new)])
-            if (cdist(row[None], np.vstack([others, -others]), "chebyshev") >= self.same).all():
-                new.append(row)
+        new = new_hyperplanes(found, rows)
         if not new:
             return np.empty((0, rows.shape[1]))
-        some = np.array(new)
+        some = np.array([seed.hyperplane for seed in new])
         X, arms, is_met = self.crossings(rng, some[:, :-1], some[:, -1], normals, self.n_points)
         bent, straight = (
             (flags & is_met).reshape(len(some), -1).sum(axis=1)
@@ -199,9 +191,9 @@ class FirstInBox:
         points = self.seeds.scan.find(ask, noise, starts, ends, [np.empty(0)] * len(W), rng)
         rows = rows.copy()
         for seed in self.seeds.measure(ask, noise, points, rng):
-            row = np.append(seed.normal, -seed.normal @ seed.x)
-            for side in (1.0, -1.0):
-                rows[np.abs(rows - side * row).max(axis=1) < self.same] = side * row
+            row = seed.hyperplane
+            own = are_among(rows, row[None])
+            rows[own] = np.sign(rows[own] @ row)[:, None] * row
         return rows
 
     def _room(self, stack: Stack, x: FloatArray, w: FloatArray) -> float:

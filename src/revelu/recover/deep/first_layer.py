@@ -10,7 +10,6 @@ the coefficient 0.
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy.spatial.distance import cdist
 
 from revelu.errors import SaturatedError
 from revelu.numerics.confidence import SIGMAS
@@ -19,6 +18,7 @@ from revelu.probe.hyperplane import bend_everywhere, bend_shares, points_on_hype
 from revelu.probe.kink_lines import Sharpening
 from revelu.probe.kinks import find_kinks
 from revelu.probe.line import Line
+from revelu.recover.deep.seeds import are_among
 from revelu.recover.line import Peeling
 from revelu.recover.shallow.line_neurons import peel
 from revelu.types import BoolArray, FloatArray
@@ -69,6 +69,17 @@ class FirstLayerRows:
         """The condition number of W, by which its right inverse loses digits."""
         return float(np.linalg.cond(self.W)) if len(self.W) else 1.0
 
+    def is_dependent(self, *, worst: float = 1e6) -> bool:
+        """Whether rows have no right inverse.
+
+        Parameters
+        ----------
+        worst : float
+            With a larger condition number what derivatives leave of the digits, half or more, is
+            gone.
+        """
+        return self.condition > worst
+
 
 @dataclass
 class FirstLayerSearch:
@@ -96,8 +107,6 @@ class FirstLayerSearch:
     """Lines on which no end of pieces is found after which others will be blurred, too."""
     nearby: float = 0.03
     """How far to either side, relative to the point, another line through it is followed."""
-    same: float = 1e-4
-    """Rows of norm 1, and their offsets, that differ by less are one hyperplane."""
     imprecise: float = 1e-9
     """A row whose relative error is larger is measured again, the vaguest first,"""
     costly: float = 0.7
@@ -204,16 +213,11 @@ class FirstLayerSearch:
             return
         rows, errors = _unit_rows(peeled)
         self.n_candidates += len(rows)
-        new = ~self._are_among(rows, self.rows)
+        new = ~are_among(rows, self.rows)
         rows, errors = rows[new], errors[new]
         chosen = bend_everywhere(self.oracle, self.noise, rows[:, :-1], rows[:, -1], self.rng)
         self.rows = np.vstack([self.rows, rows[chosen]])
         self.errors = np.append(self.errors, errors[chosen])
-
-    def _are_among(self, rows: FloatArray, known: FloatArray) -> BoolArray:
-        """Which hyperplanes are among the known ones, up to sign."""
-        both = np.vstack([known, -known])
-        return np.asarray((cdist(rows, both, "chebyshev") < self.same).any(axis=1))
 
     def _drop_dependent(self) -> None:
         """Of dependent rows, drop those that bend the function least often, if not always.
@@ -232,7 +236,7 @@ class FirstLayerSearch:
 
     def _sharpen(self) -> None:
         """Measure imprecise rows again, from where their hyperplanes are at far apart points."""
-        affordable = int(self.costly * self.oracle.n_queries / (4.0 * self.rows.shape[1]))
+        affordable = int(self.costly * self.oracle.n_queries / (4 * self.rows.shape[1]))
         order = np.argsort(-self.errors)[: max(affordable, self.at_least)]
         vague = order[self.errors[order] > self.imprecise]
         W, b = self.rows[vague, :-1], self.rows[vague, -1]

@@ -9,18 +9,17 @@ import logging
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from scipy.spatial.distance import cdist
 
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.probe.hyperplane import bend_everywhere
 from revelu.probe.kink_lines import Sharpening
 from revelu.probe.line import Ask
 from revelu.recover.deep.first_layer import FirstLayerSearch
-from revelu.recover.deep.seeds import Seed, SeedSearch
+from revelu.recover.deep.seeds import Seed, SeedSearch, new_hyperplanes
 from revelu.recover.deep.stack import Stack
 from revelu.recover.line import Peeling
 from revelu.recover.method import Layer
-from revelu.types import BoolArray, FloatArray
+from revelu.types import FloatArray
 
 log = logging.getLogger(__name__)
 
@@ -43,8 +42,6 @@ class FirstRows:
     wanted: int = 4
     mostly: float = 0.9
     """Points at which a row has to bend the function, and the share of all that are looked at."""
-    same: float = 1e-5
-    """Rows of norm 1 that differ by less are one."""
     sharp: float = 1e-13
     """A row whose standard error is larger is measured again,"""
     costly: float = 2.0
@@ -103,13 +100,11 @@ class FirstRows:
         for n in self.segments:
             starts, ends = self._long_segments(n, d, rng)
             known = Stack(d, [rows[:, :-1]], [rows[:, -1]])
-            pairs = zip(starts, ends - starts, strict=True)
-            breaks = [known.breaks(x, v, 0.0, 1.0) for x, v in pairs]
+            breaks = known.breaks_between(starts, ends)
             found = self.seeds.find(oracle, noise, starts, ends, breaks, rng)
-            chosen = self._new_rows(oracle, noise, rows, found, rng)
-            more = [seed for seed, is_row in zip(found, chosen, strict=True) if is_row]
-            seeds += [seed for seed, is_row in zip(found, chosen, strict=True) if not is_row]
-            rows = np.vstack([rows, *(_row(seed)[None] for seed in more)])
+            more = self._new_rows(oracle, noise, rows, found, rng)
+            seeds += [seed for seed in found if seed not in more]
+            rows = np.vstack([rows, *(seed.hyperplane[None] for seed in more)])
             errors = np.append(errors, [seed.error for seed in more])
             quiet = 0 if more else quiet + 1
             if quiet == self.quiet:
@@ -122,9 +117,8 @@ class FirstRows:
         self, ask: Ask, noise: NoiseFloor, layer: Layer, seeds: list[Seed], rng: np.random.Generator
     ) -> Layer:
         """Find rows that lines have missed of a layer, among seeds where a network is wrong."""
-        chosen = self._new_rows(ask, noise, np.column_stack(layer), seeds, rng)
-        found = [seed for seed, is_row in zip(seeds, chosen, strict=True) if is_row]
-        rows = np.array([_row(seed) for seed in found]).reshape(-1, layer[0].shape[1] + 1)
+        found = self._new_rows(ask, noise, np.column_stack(layer), seeds, rng)
+        rows = np.array([seed.hyperplane for seed in found]).reshape(-1, layer[0].shape[1] + 1)
         errors = np.array([seed.error for seed in found])
         how = replace(self.sharpening, bound=self.bound)
         W, b, _ = how.measure(ask, noise, rows[:, :-1], rows[:, -1], errors, rng)
@@ -173,24 +167,21 @@ class FirstRows:
         rows: FloatArray,
         found: list[Seed],
         rng: np.random.Generator,
-    ) -> BoolArray:
-        """Which seeds are new rows of the first layer, one of each, the most precise."""
-        kept: list[int] = []
-        new = np.array([_row(seed) for seed in found]).reshape(-1, rows.shape[1])
-        for i in np.argsort([seed.error for seed in found]):
-            others = np.vstack([rows, new[kept]])
-            apart = cdist(new[[i]], np.vstack([others, -others]), "chebyshev")
-            if not (apart < self.same).any():
-                kept.append(int(i))
-        chosen = np.zeros(len(found), dtype=bool)
-        if kept:
-            W, b = new[kept, :-1], new[kept, -1]
-            chosen[kept] = bend_everywhere(
-                ask, noise, W, b, rng, wanted=self.wanted, mostly=self.mostly, bound=self.bound
-            )
-        return chosen
-
-
-def _row(seed: Seed) -> FloatArray:
-    """The hyperplane through a seed, shape (d + 1,)."""
-    return np.append(seed.normal, -seed.normal @ seed.x)
+    ) -> list[Seed]:
+        """The seeds that are new rows of the first layer, one of each, the most precise."""
+        new = new_hyperplanes(found, rows)
+        if not new:
+            return new
+        some = np.array([seed.hyperplane for seed in new])
+        is_row = bend_everywhere(
+            ask,
+            noise,
+            some[:, :-1],
+            some[:, -1],
+            rng,
+            wanted=self.wanted,
+            mostly=self.mostly,
+            bound=self.bound,
+        )
+        chosen = {seed for seed, is_one in zip(new, is_row, strict=True) if is_one}
+        return [seed for seed in found if seed in chosen]

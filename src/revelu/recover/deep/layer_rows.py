@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from revelu.numerics.float64 import EPS, HALF_DIGITS
 from revelu.numerics.records import Records
 from revelu.recover.deep.frame import KnownLayers
 from revelu.recover.deep.walk import Walk
@@ -93,22 +94,20 @@ class LayerRows(Records):
         frame: KnownLayers,
         open_weights: BoolArray,
         *,
-        faint: float = 1e-9,
-        rank: float = 1e-7,
         off: float = 0.1,
         fit: float = 1e-4,
         max_rounds: int = 3,
     ) -> tuple[FloatArray, BoolArray, BoolArray, FloatArray]:
         """Find the signs of the rows on top of the frame.
 
+        Unknowns whose columns are half of the digits fainter than the largest have no say, nor have
+        singular values.
+
         Parameters
         ----------
         open_weights : ndarray of bool, shape (m, dim)
             Which of their weights are not known: what is in linear parts through a row of the
             wrong sign tells them.
-        faint, rank : float
-            Unknowns of columns that are this share of the largest have no say, nor have singular
-            values.
         off : float
             How far an unknown may be from 0 or 1.
         fit : float
@@ -138,12 +137,12 @@ class LayerRows(Records):
             extra = (self.v[used][:, None, i] * units[None]).reshape(len(A), len(i))
             A = np.hstack([A, extra])
             sizes = np.linalg.norm(A, axis=0)
-            live = sizes > faint * sizes.max(initial=0.0)
+            live = sizes > HALF_DIGITS * sizes.max(initial=0.0)
             U, s, Vt = np.linalg.svd(A[:, live] / sizes[live], full_matrices=False)
-            n = int((s > rank * s.max(initial=0.0)).sum())
+            n = int((s > HALF_DIGITS * s.max(initial=0.0)).sum())
             x = Vt[:n].T @ (U[:, :n].T @ -self.l[used].ravel() / s[:n]) / sizes[live]
             # What the system does not tell has a part outside its row space.
-            told = (Vt[:n] ** 2).sum(axis=0) > 1.0 - 1e-6
+            told = (Vt[:n] ** 2).sum(axis=0) > 1.0 - HALF_DIGITS
             # The unknowns that are live are signs, then what is missing of weights.
             found, is_told = np.zeros(A.shape[1]), np.zeros(A.shape[1], dtype=bool)
             found[live], is_told[live] = x, told
@@ -192,10 +191,10 @@ class LayerRows(Records):
         phi, small = np.full(m, 0.5), np.inf
         for _ in range(n_steps):
             U, values, _ = np.linalg.svd(linear + (v * phi) @ frame.W)
-            small = max(0.5 * min(small, float(values[0])), 1e-3 * rtol * size)
+            small = max(0.5 * min(small, float(values[0])), EPS * size)
             against = (U / np.hypot(np.append(values, np.zeros(n - len(values))), small)).T
             A = ((against @ v)[:, None, :] * frame.W.T[None]).reshape(-1, m)
-            phi = np.linalg.lstsq(A, -(against @ linear).ravel(), rcond=1e-10)[0]
+            phi = np.linalg.lstsq(A, -(against @ linear).ravel())[0]
         turned = phi > 0.5
         _, values, directions = np.linalg.svd(linear + (v * turned) @ frame.W)
         r = int((values > rtol * size).sum())

@@ -13,6 +13,7 @@ import numpy as np
 
 from revelu.network import Network
 from revelu.numerics.confidence import SIGMAS
+from revelu.numerics.float64 import HALF_DIGITS
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.recover.deep.first_rows import FirstRows
 from revelu.recover.deep.frame import KnownLayers
@@ -112,7 +113,7 @@ class LayerSearch:
     known neuron changes on the piece around a seed, which tells nothing then."""
     close: float = 1e-6
     """A critical point is a known neuron's if it is this near its surface, relative to its size."""
-    same: float = 1e-8
+    same: float = HALF_DIGITS
     """Rows are those of one neuron if the cosine of what both know is off 1 by less."""
     faint: float = 1e-6
     """A weight is none if it is smaller, relative to the largest of its row."""
@@ -317,7 +318,8 @@ class Layers:
         if not len(offsets):
             return False
         log.info("first layer: %d more rows", len(offsets))
-        self._forget(lambda X: self._are_on(X, more, offsets))
+        found = Stack(len(self.basis), [more], [offsets])
+        self._forget(lambda X: found.explains(X, self.search.close))
         level.frame = KnownLayers(stack[:-1], np.vstack([W, more]), np.append(b, offsets))
         level.unknown_below = np.zeros(level.frame.W.shape, dtype=bool)
         self.rebase(level.walks, level.frame)
@@ -439,11 +441,6 @@ class Layers:
         self.seeds = [
             seed for seed, known in zip(self.seeds, is_known[n:], strict=True) if not known
         ]
-
-    def _are_on(self, X: FloatArray, W: FloatArray, b: FloatArray) -> BoolArray:
-        """Which inputs lie on one of the hyperplanes, whose rows have norm 1."""
-        least = self.search.close * np.maximum(np.linalg.norm(X, axis=1), 1.0)
-        return np.asarray((np.abs(X @ W.T + b) <= least[:, None]).any(axis=1))
 
     def _take(self, level: Level, walk: Walk) -> None:
         """Take a neuron in; of one that is there the better walk stays, with the other's points.
@@ -605,7 +602,7 @@ class Layers:
             return None
         if found.skip is not None:
             # What stands for neurons that are always on is as good as what has shown it.
-            n, found = len(frame.b), without_skip(found, self.rng)
+            n, found = len(frame.b), without_skip(found, self.rng, self.search.outputs.near)
             more = range(n, len(found.biases[-2]))
             open_weights = open_weights.joined(OpenWeights.free(found.weights[-2], more))
         if not len(frame.stack):

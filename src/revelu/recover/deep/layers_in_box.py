@@ -111,8 +111,7 @@ class LayersInBox:
     def look(self, starts: FloatArray, ends: FloatArray) -> bool:
         """Look along chords; whether they show anything new."""
         stack, how, n_known = self.stack, self.how, self.upper.n_known
-        pairs = zip(starts, ends - starts, strict=True)
-        breaks = [stack.breaks(x, v, 0.0, 1.0) for x, v in pairs]
+        breaks = stack.breaks_between(starts, ends)
         points = how.seeds.scan.find(self.ask, self.noise, starts, ends, breaks, self.rng)
         found = how.seen(self.ask, self.noise, points, self.rows[:, :-1], self.rng)
         self.seeds += found

@@ -22,12 +22,11 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from revelu.errors import LimitReachedError, SaturatedError
 from revelu.network import LayeredNetwork, Network, with_slopes
 from revelu.network.layers import Dense, Layer, Prelu, Relu
 from revelu.oracle import NoiseFloor, Oracle, measure_noise
 from revelu.probe.hyperplane import points_on_hyperplanes
-from revelu.recover.deep.first_layer import FirstLayerSearch
+from revelu.recover.deep.first_layer import FirstLayerRows, FirstLayerSearch
 from revelu.recover.line import Peeling
 from revelu.recover.method import Candidate, Disagreement, Method, Search, Why
 from revelu.recover.refine.layered_fit import fit_layers
@@ -76,27 +75,19 @@ class LeakyLayer:
 
 @dataclass(frozen=True)
 class SlopeMeasurement:
-    """The measurement of slopes.
-
-    Attributes
-    ----------
-    n_points : int
-        Of each hyperplane; those that say the same count, for some lie beside another neuron's.
-    steps : tuple of float
-        Where the function is asked at either side, relative to the point, one after another until
-        points say the same: the longer, the less is lost to rounding, and the more neurons above
-        bend the function in between.
-    inner : float
-        The share of a step where it is asked, too: what a row is off by moves the hyperplane, not
-        the slopes.
-    alike : float
-        Two points of a hyperplane say the same slope if they differ by less than this share.
-    """
+    """The measurement of slopes."""
 
     n_points: int = 6
+    """Of each hyperplane; those that say the same count, for some lie beside another neuron's."""
     steps: tuple[float, ...] = (1e-2, 1e-3)
+    """Where the function is asked at either side, relative to the point, one after another until
+    points say the same: the longer, the less is lost to rounding, and the more neurons above bend
+    the function in between."""
     inner: float = 0.1
+    """The share of a step where it is asked, too: what a row is off by moves the hyperplane, not
+    the slopes."""
     alike: float = 1e-4
+    """Two points of a hyperplane say the same slope if they differ by less than this share."""
 
     def measure(
         self,
@@ -192,41 +183,43 @@ class LeakySearch(Search):
     def propose(self) -> Candidate:
         """Undo layer after layer until one hidden layer explains what is left."""
         self.tell("recovering layers of leaky units")
-        try:
-            line = self.paid.line or first_line(self.oracle, self.noise, self.rng)
-            if not line.scan.complete:
-                return ended(line.scan)
-            asked, noise = self.oracle, self.noise
-            while True:
-                obstacle = self._add_layer(asked, noise, line)
-                if obstacle:
-                    return Candidate(None, Why.UNRESOLVED, obstacles=(obstacle,))
-                asked = self.known[-1].above(asked)
-                measured = measure_noise(asked, int(self.rng.integers(2**32)))
-                noise = replace(measured, nu=np.maximum(measured.nu, self.method.blur))
-                self.upper = OneHidden().start(asked, noise, self.rng, self.tell)
-                said = self._settled(self.upper.propose(), noise)
-                if said.why is not Why.HYPERPLANES_END or said.paid.line is None:
-                    return self._candidate(said)
-                line = said.paid.line
-        except (LimitReachedError, SaturatedError) as error:
-            return Candidate(None, Why.of(error), obstacles=(str(error),))
+        return self.until_limit(self._undone)
+
+    def _undone(self) -> Candidate:
+        line = self.paid.line or first_line(self.oracle, self.noise, self.rng)
+        if not line.scan.complete:
+            return ended(line.scan)
+        asked, noise = self.oracle, self.noise
+        while True:
+            obstacle = self._add_layer(asked, noise, line)
+            if obstacle:
+                return Candidate(None, Why.UNRESOLVED, obstacles=(obstacle,))
+            asked = self.known[-1].above(asked)
+            measured = measure_noise(asked, int(self.rng.integers(2**32)))
+            noise = replace(measured, nu=np.maximum(measured.nu, self.method.blur))
+            self.upper = OneHidden().start(asked, noise, self.rng, self.tell)
+            said = self._settled(self.upper.propose(), noise)
+            if said.why is not Why.HYPERPLANES_END or said.paid.line is None:
+                return self._candidate(said)
+            line = said.paid.line
 
     def repair(self, seen: Disagreement) -> Candidate | None:
         """Look for what is missing above the known layers where the network was wrong."""
         if not self.known or self.n_repairs == self.method.max_repairs:
             return None
         self.n_repairs += 1
-        try:
+
+        def go_on() -> Candidate | None:
             said = self.upper.repair(self._lifted(seen))
             return None if said is None else self._candidate(said)
-        except LimitReachedError as error:
-            return Candidate(None, Why.LIMIT, obstacles=(str(error),))
+
+        return self.until_limit(go_on)
 
     def _add_layer(self, oracle: Oracle, noise: NoiseFloor, line: Peeling) -> str:
         """Find the lowest layer of what is asked, or say why it cannot be undone."""
         if self.paid.first is not None and not self.known:
             W, b = self.paid.first.W, self.paid.first.b
+            first = FirstLayerRows(W, b, 0, np.ones(len(W), dtype=bool), len(W))
         else:
             first = FirstLayerSearch(oracle, noise, self.rng).find(line)
             W, b = first.W, first.b
@@ -236,7 +229,7 @@ class LeakySearch(Search):
             return f"{below} hidden layers were undone, and more are above"
         if not n or n > oracle.dim_in:
             return f"{n} neurons {where} read {oracle.dim_in} numbers: they cannot be undone"
-        if np.linalg.cond(W) > self.method.worst_condition:
+        if first.is_dependent():
             return f"the {n} rows {where} are dependent: they cannot be undone"
         slopes = self.method.slopes.measure(oracle, noise, W, b, self.rng)
         is_leaky = slopes > self.method.least_slope
@@ -334,9 +327,8 @@ class LeakySearch(Search):
             return network
         X = self._telling(network, n)
         with self.oracle.phase("polish"):
-            Y = self.oracle(X)
-        errors = np.where(self.noise.errors > 0.0, self.noise.errors, 1.0)
-        return fit_layers(network, Samples(X, Y, errors * self.noise.growth(X)[:, None]))
+            samples = Samples.answered(X, self.oracle(X), self.noise)
+        return fit_layers(network, samples)
 
     def _telling(self, network: LayeredNetwork, n: int) -> FloatArray:
         """Inputs that tell all numbers: some of N(0, I), others around every hyperplane.
@@ -358,33 +350,7 @@ class LeakySearch(Search):
 
 @dataclass(frozen=True)
 class Leaky(Method):
-    """Hidden layers of LeakyReLU or PReLU, none wider than the one below; the last one may be.
-
-    Attributes
-    ----------
-    worst_condition : float
-        Of a layer that is undone.
-    least_slope : float
-        A slope that is less is a ReLU's, which loses what it reads.
-    slopes : SlopeMeasurement
-        How they are measured.
-    blur : float
-        What is asked through layers that were measured is taken to err so much at least, relative
-        to its size: where they are off by little, it bends a little beside their hyperplanes.
-    max_layers : int
-        That are undone.
-    n_looks : int
-        Fresh answers that tell whether one hidden layer is left,
-    max_repairs : int
-        and searches for what that lacks.
-    shadow : float
-        Neurons fainter than this share of the others that lie on a coordinate's hyperplane are
-        what the layer below is off by.
-    n_equations : float
-        Answers a number for the fit of all layers,
-    most_fitted : int
-        unless there are more numbers.
-    """
+    """Hidden layers of LeakyReLU or PReLU, none wider than the one below; the last one may be."""
 
     name = "leaky"
     purpose = "layers of LeakyReLU or PReLU, none wider than the one below"
@@ -392,16 +358,26 @@ class Leaky(Method):
     cost = "2 to 6"
     search = LeakySearch
 
-    worst_condition: float = 1e6
     least_slope: float = 1e-4
+    """A slope that is less is a ReLU's, which loses what it reads."""
     slopes: SlopeMeasurement = field(default_factory=SlopeMeasurement)
+    """How they are measured."""
     blur: float = 1e-11
+    """What is asked through layers that were measured is taken to err so much at least, relative to
+    its size: where they are off by little, it bends a little beside their hyperplanes."""
     max_layers: int = 12
+    """That are undone."""
     n_looks: int = 128
+    """Fresh answers that tell whether one hidden layer is left,"""
     max_repairs: int = 6
+    """and searches for what that lacks."""
     shadow: float = 1e-6
+    """Neurons fainter than this share of the others that lie on a coordinate's hyperplane are what
+    the layer below is off by."""
     n_equations: float = 1.5
+    """Answers a number for the fit of all layers,"""
     most_fitted: int = 4000
+    """unless there are more numbers."""
 
     def obstacle(self, oracle: Oracle, noise: NoiseFloor) -> str:
         """Log-ratios end where a probability has no digits, and it asks far out."""

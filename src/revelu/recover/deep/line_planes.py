@@ -19,30 +19,20 @@ from revelu.types import BoolArray, FloatArray, IntArray
 
 @dataclass(frozen=True)
 class PlaneTuning:
-    """How a plane is laid through kinks.
-
-    Attributes
-    ----------
-    place : float
-        How far off a kink of a line may be, relative to its point: several are near each other;
-    least_off : float
-        and of that share at least, where most of many are nearer.
-    sharp : float
-        Rows of lines err by this share of what is claimed of them at most, most by less.
-    n_solves : int
-        Times that kinks are weighed by how far off they are.
-    n_starts : int
-        So many kinks begin planes at most, each time others: any of a plane's will do,
-    begun : float
-        each on this share of the lines.
-    """
+    """How a plane is laid through kinks."""
 
     place: float = 1e-5
+    """How far off a kink of a line may be, relative to its point: several are near each other;"""
     least_off: float = 0.01
+    """and of that share at least, where most of many are nearer."""
     sharp: float = 0.5
+    """Rows of lines err by this share of what is claimed of them at most, most by less."""
     n_solves: int = 6
+    """Times that kinks are weighed by how far off they are."""
     n_starts: int = 800
+    """So many kinks begin planes at most, each time others: any of a plane's will do,"""
     begun: float = 0.7
+    """each on this share of the lines."""
 
 
 class Plane:
@@ -179,7 +169,7 @@ class Plane:
         A = (points @ B) / off[:, None]
         M, right = A.T @ A, -A.T @ (points @ self.row / off)
         normals = self.seen.W[self.members] * np.sign(self.seen.W[self.members] @ w)[:, None]
-        errors = self.how.sharp * self.seen.errors[self.members] / np.sqrt(d) + 1e-6
+        errors = self.how.sharp * self.seen.errors[self.members] / np.sqrt(d) + self.how.place
         sure = (weights / errors) ** 2
         M[np.diag_indices(d - 1)] += sure.sum()
         right[:-1] += B[:-1, :-1].T @ (sure @ (normals - w))

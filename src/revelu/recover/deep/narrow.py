@@ -15,7 +15,7 @@ from functools import partial
 
 import numpy as np
 
-from revelu.errors import LimitReachedError, SaturatedError
+from revelu.errors import SaturatedError
 from revelu.network import Network
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.probe.box import Box
@@ -46,7 +46,9 @@ class LayeredSearch(Search):
     first : FirstLayerRows, optional
     top : AboveLayer
     upper : RestrictedSearch
-        The upper layer's, on the positive orthant.
+        The upper layer's, on the positive orthant,
+    is_settled : bool
+        once a base point was found.
     block : (X, Y), optional
         The answers of the last fit, which every later one uses again.
     affine : Search, optional
@@ -57,54 +59,58 @@ class LayeredSearch(Search):
     first: FirstLayerRows | None = field(default=None, init=False)
     top: AboveLayer = field(init=False)
     upper: RestrictedSearch = field(init=False)
+    is_settled: bool = field(default=False, init=False)
     block: tuple[FloatArray, FloatArray] | None = field(default=None, init=False)
     affine: Search | None = field(default=None, init=False)
 
     def propose(self) -> Candidate:
         """Find the first layer, then grow the upper one until it explains N(0, I)."""
         self.tell("recovering two hidden layers")
-        try:
-            line = self.paid.line or first_line(self.oracle, self.noise, self.rng)
-            if not line.scan.complete:
-                return ended(line.scan)
-            if not len(line.scan.kinks):
-                self.affine = OneHidden().start(
-                    self.oracle, self.noise, self.rng, self.tell, Paid(line)
-                )
-                return self.affine.propose()
-            first = FirstLayerSearch(self.oracle, self.noise, self.rng)
-            n_numbers = len(line.scan.kinks) * self.oracle.dim_in**2 / len(self.noise.scale)
-            if n_numbers > self.method.many_numbers:
-                # No fit of all layers will do it.
-                first.imprecise = self.method.imprecise
-            self.first = first.find(line)
-            if self.first.is_others:
-                n, n_missing = len(self.first.W), self.first.n_missing
-                self.first = None
-                return self._nothing(
-                    Why.HYPERPLANES_END,
-                    f"gradients show {n_missing} directions beside the {n} of hyperplanes that go "
-                    "on everywhere: what lines show is not a first layer's",
-                )
-            if not len(self.first.W):
-                return self._nothing(
-                    Why.HYPERPLANES_END,
-                    f"none of the {self.first.n_candidates} hyperplanes found bends the function "
-                    "wherever it goes: they are not a first layer's",
-                )
-            if self.first.is_leaky:
-                return self._leaky(self.first)
-            obstacle = self._obstacle(self.first)
-            if obstacle:
-                return self._nothing(Why.UNRESOLVED, obstacle)
-            self.top = AboveLayer(self.oracle, self.first.W, self.first.b)
-            self.upper = self._settled()
-        except (LimitReachedError, SaturatedError) as error:
-            return self._nothing(Why.of(error), str(error))
-        try:
-            return self._finish(self._explained())
-        except LimitReachedError as error:
-            return self._limit(error)
+        return self.until_limit(self._found)
+
+    def cut_short(self, why: Why, said: str) -> Candidate:
+        """What was found, where queries, time or answers have ended the search."""
+        if not self.is_settled:
+            return self._nothing(why, said)
+        return self._candidate(why, *self._network(), said)
+
+    def _found(self) -> Candidate:
+        line = self.paid.line or first_line(self.oracle, self.noise, self.rng)
+        if not line.scan.complete:
+            return ended(line.scan)
+        if not len(line.scan.kinks):
+            self.affine = OneHidden().start(
+                self.oracle, self.noise, self.rng, self.tell, Paid(line)
+            )
+            return self.affine.propose()
+        first = FirstLayerSearch(self.oracle, self.noise, self.rng)
+        n_numbers = len(line.scan.kinks) * self.oracle.dim_in**2 / len(self.noise.scale)
+        if n_numbers > self.method.many_numbers:
+            # No fit of all layers will do it.
+            first.imprecise = self.method.imprecise
+        self.first = first.find(line)
+        if self.first.is_others:
+            n, n_missing = len(self.first.W), self.first.n_missing
+            self.first = None
+            return self._nothing(
+                Why.HYPERPLANES_END,
+                f"gradients show {n_missing} directions beside the {n} of hyperplanes that go "
+                "on everywhere: what lines show is not a first layer's",
+            )
+        if not len(self.first.W):
+            return self._nothing(
+                Why.HYPERPLANES_END,
+                f"none of the {self.first.n_candidates} hyperplanes found bends the function "
+                "wherever it goes: they are not a first layer's",
+            )
+        if self.first.is_leaky:
+            return self._leaky(self.first)
+        obstacle = self._obstacle(self.first)
+        if obstacle:
+            return self._nothing(Why.UNRESOLVED, obstacle)
+        self.top = AboveLayer(self.oracle, self.first.W, self.first.b)
+        self.upper, self.is_settled = self._settled(), True
+        return self._finish(self._explained())
 
     def repair(self, seen: Disagreement) -> Candidate | None:
         """Look for what is missing at inputs where the network was wrong."""
@@ -114,11 +120,12 @@ class LayeredSearch(Search):
             return None
         self.n_repairs += 1
         self.tell("looking for neurons that fire where the network was wrong")
-        try:
+
+        def go_on() -> Candidate:
             self.upper.hold_against(self.top.hidden(seen.X), self.oracle(seen.X))
             return self._finish(self.upper.explain())
-        except LimitReachedError as error:
-            return self._limit(error)
+
+        return self.until_limit(go_on)
 
     def _leaky(self, first: FirstLayerRows) -> Candidate:
         """Hand the first layer's hyperplanes on to a method for units that are no ReLUs."""
@@ -132,7 +139,7 @@ class LayeredSearch(Search):
         d1, d = first.W.shape
         if d1 > d:
             return f"at least {d1} first-layer neurons for {d} inputs: they cannot be set at will"
-        if first.condition > self.method.worst_condition:
+        if first.is_dependent():
             return (
                 f"the {d1} rows of the first layer are dependent (condition number "
                 f"{first.condition:.1e}): its neurons cannot be set at will"
@@ -286,9 +293,6 @@ class LayeredSearch(Search):
         nothing = self._nothing(why, *obstacles)
         return replace(nothing, network=network, notes=tuple(notes), worst_error=worst)
 
-    def _limit(self, error: LimitReachedError) -> Candidate:
-        return self._candidate(Why.LIMIT, *self._network(), str(error))
-
     def _nothing(self, why: Why, *obstacles: str) -> Candidate:
         """What is known without an upper layer."""
         if self.first is None or not len(self.first.W):
@@ -308,37 +312,7 @@ class LayeredSearch(Search):
 
 @dataclass(frozen=True)
 class TwoHidden(Method):
-    """Two hidden layers, the first no wider than the input (DG21, Theorem 3).
-
-    Attributes
-    ----------
-    worst_condition : float
-        Of a right inverse of the first layer; with a larger condition number what derivatives
-        leave of the digits, half or more, is gone.
-    max_bases : int
-        Points tried for the base point, around which the top layers must be affine.
-    max_repairs : int
-    n_equations : float
-        Equations a parameter of the last fit of all layers.
-    many_numbers : float
-        Numbers of its inputs, 8 bytes each, above which the first layer is left as it is.
-    imprecise : float
-        Rows of it that are known worse are then measured again,
-    n_equations_above : float
-        and the fit of the layers above has this many equations a parameter: up to half of the
-        answers may show neurons that are missing.
-    polish_share : float
-        Share of all queries so far that the last fit may cost: one output needs many more
-        queries for as many equations as ten do.
-    rough : float
-        Errors up to this, relative to the answers, that are left to that fit.
-    max_fits : int
-        Fits of the upper layer while neurons of it are missing.
-    rough_layers : RoughWide
-        How both are fitted where answers lack the digits of float64.
-    inside_box : InBox
-        How both are found inside a box.
-    """
+    """Two hidden layers, the first no wider than the input (DG21, Theorem 3)."""
 
     name = "two_hidden"
     purpose = "two hidden layers, the first no wider than the input"
@@ -348,18 +322,29 @@ class TwoHidden(Method):
     most_work = 2e11
     search = LayeredSearch
 
-    worst_condition: float = 1e6
     max_bases: int = 8
+    """Points tried for the base point, around which the top layers must be affine."""
     max_repairs: int = 12
     n_equations: float = 1.5
+    """Equations a parameter of the last fit of all layers."""
     many_numbers: float = 5e6
+    """Numbers of its inputs, 8 bytes each, above which the first layer is left as it is."""
     imprecise: float = 3e-10
+    """Rows of it that are known worse are then measured again,"""
     n_equations_above: float = 4.0
+    """and the fit of the layers above has this many equations a parameter: up to half of the
+    answers may show neurons that are missing."""
     polish_share: float = 0.5
+    """Share of all queries so far that the last fit may cost: one output needs many more queries
+    for as many equations as ten do."""
     rough: float = 1e-5
+    """Errors up to this, relative to the answers, that are left to that fit."""
     max_fits: int = 4
+    """Fits of the upper layer while neurons of it are missing."""
     rough_layers: RoughWide = field(default_factory=RoughWide)
+    """How both are fitted where answers lack the digits of float64."""
     inside_box: InBox = field(default_factory=InBox)
+    """How both are found inside a box."""
 
     def obstacle(self, oracle: Oracle, noise: NoiseFloor) -> str:
         """Inside a box it divides differences of answers."""

@@ -7,15 +7,12 @@ answers.
 """
 
 import logging
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import cast
 
 import numpy as np
 
-from revelu.errors import CurvedError, LimitReachedError, SaturatedError
 from revelu.network import Network
-from revelu.numerics.interruption import interruptible
 from revelu.numerics.reweighting import LeastDeviations, reweighted
 from revelu.oracle import Oracle
 from revelu.recover.deep.answers import JudgedAnswers
@@ -66,7 +63,7 @@ class LayersSearch(Search):
     def propose(self) -> Candidate:
         """Find both layers along chords, then look at fresh inputs until none is wrong."""
         self.tell("finding two hidden layers inside the box")
-        return self._until_limit(self._found)
+        return self.until_limit(self._found)
 
     def repair(self, seen: Disagreement) -> Candidate | None:
         """Look for what is missing at inputs where the network was wrong."""
@@ -80,16 +77,11 @@ class LayersSearch(Search):
             self.answers.add(X)
             return self._explained()
 
-        return self._until_limit(go_on)
+        return self.until_limit(go_on)
 
-    def _until_limit(self, go_on: Callable[[], Candidate]) -> Candidate:
-        try:
-            with interruptible(self.oracle.check_time):
-                return go_on()
-        except (LimitReachedError, SaturatedError) as error:
-            return self._candidate(Why.of(error), str(error))
-        except CurvedError as error:
-            return self._candidate(Why.CURVED, str(error))
+    def cut_short(self, why: Why, said: str) -> Candidate:
+        """What was found, where queries, time or answers have ended the search."""
+        return self._candidate(why, said)
 
     def _found(self) -> Candidate:
         """Chords first; then the first layer to more digits, and what no chord has told yet."""
@@ -177,8 +169,7 @@ class LayersSearch(Search):
         S = reweighted(F, rest, loss, self.how.robust_steps) * unit
         skip = S[:-1].T, np.zeros(len(unit))
         held = Network([upper.V, (upper.A * unit).T], [upper.c, S[-1]], skip)
-        errors = np.where(self.noise.errors > 0.0, self.noise.errors, 1.0)
-        fitted = fit(held, Samples(H, answers.Y, errors)).network
+        fitted = fit(held, Samples.near(H, answers.Y, self.noise)).network
         return answers.best(
             [Network([W, *n.weights], [b, *n.biases], n.skip) for n in (fitted, held)]
         )

@@ -12,6 +12,8 @@ import numpy as np
 import scipy.linalg
 
 from revelu.network import Network
+from revelu.numerics.confidence import SIGMAS
+from revelu.numerics.float64 import EPS, HALF_DIGITS
 from revelu.numerics.records import Records
 from revelu.numerics.reweighting import LeastDeviations
 from revelu.recover.deep.estimate import Estimate
@@ -35,7 +37,7 @@ class OpenWeights(Records):
 
     @classmethod
     def of(
-        cls, rows: Sequence[Estimate], dim: int, *, least: float = 1e-8, most: int = 200
+        cls, rows: Sequence[Estimate], dim: int, *, least: float = HALF_DIGITS, most: int = 200
     ) -> "OpenWeights":
         """Return what is not known of rows in a frame of known signs, up to standard errors.
 
@@ -95,7 +97,6 @@ class OpenWeights(Records):
         *,
         noise: float,
         max_steps: int = 3,
-        settled: float = 1e-9,
     ) -> Network:
         """Solve for what is open of the last hidden layer.
 
@@ -108,11 +109,9 @@ class OpenWeights(Records):
         unit : ndarray, shape (k,)
             Units of the outputs.
         noise : float
-            What answers say no less than, in their units.
+            What answers say no less than, in their units: steps that move them by less end it.
         max_steps : int
             Times that it is solved for, with the states that the neurons have then.
-        settled : float
-            Steps that move answers by less end it.
         """
         A = network.weights[-1] / unit[:, None]
         for _ in range(max_steps):
@@ -124,7 +123,7 @@ class OpenWeights(Records):
             F = (parts[some][:, None, :] * A[:, self.rows]).reshape(-1, len(self))
             x = robust_solution(F, left[some].ravel(), noise)
             network = self._changed(network, x)
-            if np.abs(F @ x).max(initial=0.0) <= settled:
+            if np.abs(F @ x).max(initial=0.0) <= noise:
                 break
         return network
 
@@ -209,15 +208,13 @@ def robust_solution(F: FloatArray, y: FloatArray, noise: float, *, n_steps: int 
             delta = loss.scale(left)
         x = _nearly_likeliest(F, y, 1.0 / np.sqrt(left + delta), noise / np.sqrt(delta))
     left = np.abs(F @ x - y)
-    usual = left <= 10.0 * max(float(np.median(left)), noise)
+    usual = left <= SIGMAS * max(float(np.median(left)), noise)
     A = np.vstack([F[usual], noise * np.eye(F.shape[1])])
     right = np.append(y[usual], np.zeros(F.shape[1]))
     return np.asarray(scipy.linalg.lstsq(A, right, lapack_driver="gelsy", check_finite=False)[0])
 
 
-def _nearly_likeliest(
-    F: FloatArray, y: FloatArray, root: FloatArray, ridge: float, *, rounding: float = 1e-12
-) -> FloatArray:
+def _nearly_likeliest(F: FloatArray, y: FloatArray, root: FloatArray, ridge: float) -> FloatArray:
     """Weighted least squares for unknowns of size 1, good enough for the weights of a next one.
 
     Normal equations take a tenth of the time of an orthogonal factorisation.
@@ -227,7 +224,7 @@ def _nearly_likeliest(
     normal[np.diag_indices_from(normal)] += ridge**2
     sizes = np.sqrt(np.diag(normal))
     normal /= sizes[:, None] * sizes
-    normal[np.diag_indices_from(normal)] += rounding
+    normal[np.diag_indices_from(normal)] += len(normal) * EPS
     right = A.T @ (y * root) / sizes
     try:
         factor = scipy.linalg.cho_factor(normal, overwrite_a=True, check_finite=False)

@@ -12,6 +12,7 @@ import scipy.optimize
 import scipy.sparse
 
 from revelu.network import Network
+from revelu.numerics.float64 import HALF_DIGITS
 from revelu.numerics.least_deviations import least_deviations
 from revelu.oracle import NoiseFloor
 from revelu.probe.line import Ask
@@ -54,7 +55,7 @@ class OutputFit:
     the rows leave."""
     skip: float = 1e-4
     """A skip smaller than this share of what the neurons do is none."""
-    hint: float = 1e-8
+    hint: float = HALF_DIGITS
     """What gradients say weighs so little beside answers."""
     faint: float = 1e-11
     """Columns fainter than this share of the strongest are left out."""
@@ -125,7 +126,7 @@ class OutputFit:
             top = resolve_signs(top, self.skip)[0]
             if top.skip is not None and len(open_weights):
                 top = signs_of_least_deviations(top, open_weights.on_inputs(told), self.skip)
-            top = signs_of_low_rank(top)
+            top = signs_of_low_rank(top, self.near)
         signs = np.where((top.weights[0] * W[:, told]).sum(axis=1) < 0, -1.0, 1.0)
         skip = None
         if top.skip is not None:
@@ -199,18 +200,23 @@ def signs_of_least_deviations(
         return network
     turned = network.folded().turn_round(found.x[:m] > 0.5)
     (W, _), (V, _) = turned.weights, turned.affine
-    more = np.asarray(-np.linalg.lstsq(F, V.ravel(), rcond=1e-9)[0])
+    more = np.asarray(-np.linalg.lstsq(F, V.ravel())[0])
     if np.linalg.norm(F @ more + V.ravel()) > rtol * size:
         return network
     dW, db = open_weights.moves(-more, m)
     return Network([W + dW, A], [turned.biases[0] + db, turned.biases[1] - A @ db])
 
 
-def signs_of_low_rank(network: Network, rtol: float = 1e-5) -> Network:
+def signs_of_low_rank(network: Network, rtol: float) -> Network:
     """Turn last hidden neurons round where that leaves a skip of lower rank.
 
     Neurons that are always on leave a skip of as many dimensions, and one of the wrong sign adds
     one: while outputs and inputs are more than those, no other turn takes one away.
+
+    Parameters
+    ----------
+    rtol : float
+        A singular value of this size is none, relative to the neurons' affine maps.
     """
     if network.skip is None:
         return network
@@ -232,7 +238,7 @@ def signs_of_low_rank(network: Network, rtol: float = 1e-5) -> Network:
     return network.turn_round(np.array(flip, dtype=np.intp))
 
 
-def is_faint(network: Network, rtol: float = 1e-8) -> BoolArray:
+def is_faint(network: Network, rtol: float = HALF_DIGITS) -> BoolArray:
     """Which last hidden neurons reach no output: rows that were none of the layer's.
 
     Parameters
@@ -246,7 +252,7 @@ def is_faint(network: Network, rtol: float = 1e-8) -> BoolArray:
 
 
 def without_skip(
-    network: Network, rng: np.random.Generator, *, max_neurons: int = 2, rtol: float = 1e-5
+    network: Network, rng: np.random.Generator, rtol: float, *, max_neurons: int = 2
 ) -> Network:
     """Take a skip of low rank for neurons of the last layer that are always on.
 
@@ -254,6 +260,8 @@ def without_skip(
 
     Parameters
     ----------
+    rtol : float
+        A singular value of this share of the largest is none.
     max_neurons : int
         A skip of full rank and more dimensions is none of such neurons.
     """

@@ -48,34 +48,25 @@ def _in_orthant() -> RoughRows:
 
 @dataclass(frozen=True)
 class RoughAbove:
-    """How the second layer is found.
-
-    Attributes
-    ----------
-    rows : RoughRows
-        On the orthant.  What a second neuron changes may vanish in some patterns of the third
-        layer, so that more of its hyperplane's crossings may miss it than of the first layer's.
-    n_lines : int
-        Lines that tell whether there are more than two layers.
-    nearly_off : float
-        Lines that show rows of a last layer go from where a random half of the first layer puts out
-        so small a share of what it does at random points to where the other half does: what adds
-        up what few of it put out turns near walls.  Above a narrow one every other goes from where
-        all of it does: that parts the corner from the other side of each hyperplane that is met.
-    narrow, max_quiet : int
-        So many of these in turn that show none end them, or above no more neurons than ``narrow``
-        as many as on any lines through the orthant.
-    n_crossed : int
-        Points of its hyperplane at which it is seen whether a row is a neuron's: at most of those
-        that say something the answers bend as they have where it was found.
-    """
+    """How the second layer is found."""
 
     rows: RoughRows = field(default_factory=_in_orthant)
+    """On the orthant.  What a second neuron changes may vanish in some patterns of the third layer,
+    so that more of its hyperplane's crossings may miss it than of the first layer's."""
     n_lines: int = 3
+    """Lines that tell whether there are more than two layers."""
     nearly_off: float = 0.03
+    """Lines that show rows of a last layer go from where a random half of the first layer puts out
+    so small a share of what it does at random points to where the other half does: what adds up
+    what few of it put out turns near walls.  Above a narrow one every other goes from where all of
+    it does: that parts the corner from the other side of each hyperplane that is met."""
     narrow: int = 4
     max_quiet: int = 3
+    """So many of these in turn that show none end them, or above no more neurons than ``narrow`` as
+    many as on any lines through the orthant."""
     n_crossed: int = 4
+    """Points of its hyperplane at which it is seen whether a row is a neuron's: at most of those
+    that say something the answers bend as they have where it was found."""
 
     def find(
         self,
@@ -163,21 +154,14 @@ class RoughAbove:
 
 @dataclass(frozen=True)
 class RoughStarts:
-    """How rows of lines become starts of the rows above a first layer.
-
-    Attributes
-    ----------
-    worst : float
-        A row of a larger error says nothing of an upper neuron,
-    worst_rest : float
-        nor one that the rows below leave more of.
-    same : float
-        Share by which entries of one neuron's row may differ.
-    """
+    """How rows of lines become starts of the rows above a first layer."""
 
     worst: float = 0.01
+    """A row of a larger error says nothing of an upper neuron,"""
     worst_rest: float = 0.1
+    """nor one that the rows below leave more of."""
     same: float = 0.05
+    """Share by which entries of one neuron's row may differ."""
 
     def find(
         self, first: Rows, others: Rows, whole: Rows | None = None

@@ -24,7 +24,9 @@ from functools import reduce
 import numpy as np
 
 from revelu.network import Network, add_networks
+from revelu.numerics.float64 import TINY
 from revelu.numerics.gauss_newton import Damping, Stop, normal_equations
+from revelu.numerics.reweighting import LeastDeviations, reweighted
 from revelu.recover.deep.rough_spare import size_of_rest
 from revelu.recover.refine.network_fit import Samples, fit, top_of, with_top
 from revelu.types import BoolArray, FloatArray, IntArray
@@ -78,91 +80,64 @@ class _Rest:
 
 @dataclass(frozen=True)
 class RoughGrowth:
-    """How neurons are found where a network is wrong.
-
-    Attributes
-    ----------
-    typical : float
-        An answer is wrong if it is off by ``typical`` times the median,
-    blurred : float
-        or by the median itself if that is more than ``blurred`` errors,
-    least : float
-        and by ``least`` errors.
-    n_starts, n_walkers, n_steps : int
-        Wrong inputs that random walks start from, walks from each, and their steps,
-    step : float
-        which put noise in the place of this share of an input, at first;
-    max_walks : int
-        so often at most, until as many answers are wrong as new rows are begun from.
-    spreads : tuple of float
-        Neurons are asked about that are on at few inputs, at inputs of such standard deviations,
-    n_drawn, most_numbers : int, float
-        of ``n_drawn`` that are drawn, or ``most_numbers`` numbers,
-    few_told, n_each : int
-        and where a neuron is on with one below as at fewer than ``few_told`` inputs, at ``n_each``;
-    far_spreads : tuple of float
-        above a first layer that is no wider than the input also at such: two that are never on
-        together near the origin leave the weight between them open, and what is affine with it.
-    lost : float
-        Neurons go that are wrong at a larger share of the inputs where they are on.
-    doubtful : float
-        They are free if that share is ``doubtful`` times that of all inputs,
-    suspect : float
-        and this at least: what is wrong by one neuron alone is so at others' inputs, too,
-    rare : float
-        and they are on at no more than this share;
-    known : float
-        or if they are on at fewer right inputs than this times the entries of a row.
-    max_new : int
-        Neurons that are added at once, at most,
-    n_tries : int
-        each the best of ``n_tries`` starts, fitted alone,
-    n_together : int
-        and of the best of them the one that leaves least when all are fitted at once,
-    n_near : float
-        from ``n_near`` wrong answers for each entry of a row,
-    stake : float
-        where answers that were right count ``stake`` times as much,
-    gain : float
-        kept if they leave less than this share of what was left.
-    far : float
-        Wrong answers off by more than this share of them are forgotten from the first,
-    n_scales, n_fit : int
-        then others, at ``n_scales`` scales one after another, with ``n_fit`` steps at each.
-    every : int
-        Of answers that are right where no neuron is on that is fitted, one of ``every`` is looked
-        at.
-    """
+    """How neurons are found where a network is wrong."""
 
     typical: float = 30.0
+    """An answer is wrong if it is off by ``typical`` times the median,"""
     blurred: float = 1000.0
+    """or by the median itself if that is more than ``blurred`` errors,"""
     least: float = 20.0
+    """and by ``least`` errors."""
     n_starts: int = 6
     n_walkers: int = 8
     n_steps: int = 12
+    """Wrong inputs that random walks start from, walks from each, and their steps, as many as of a
+    robust regression,"""
     step: float = 0.3
+    """which put noise in the place of this share of an input, at first;"""
     max_walks: int = 3
-    spreads: tuple[float, ...] = (1.0,)
-    n_each: int = 40
-    far_spreads: tuple[float, ...] = (1.0, 2.0, 5.0, 15.0)
+    """so often at most, until as many answers are wrong as new rows are begun from."""
     n_drawn: int = 50_000
     most_numbers: float = 5e6
+    """Neurons are asked about that are on at few inputs, of ``n_drawn`` that are drawn, or
+    ``most_numbers`` numbers,"""
     few_told: int = 10
+    n_each: int = 40
+    """and where a neuron is on with one below as at fewer than ``few_told`` inputs, at
+    ``n_each``;"""
+    far_spreads: tuple[float, ...] = (1.0, 2.0, 5.0, 15.0)
+    """above a first layer that is no wider than the input also at such: two that are never on
+    together near the origin leave the weight between them open, and what is affine with it."""
     lost: float = 0.3
+    """Neurons go that are wrong at a larger share of the inputs where they are on."""
     doubtful: float = 3.0
+    """They are free if that share is ``doubtful`` times that of all inputs,"""
     suspect: float = 0.1
+    """and this at least: what is wrong by one neuron alone is so at others' inputs, too,"""
     rare: float = 0.3
+    """and they are on at no more than this share;"""
     known: float = 6.0
+    """or if they are on at fewer right inputs than this times the entries of a row."""
     max_new: int = 3
+    """Neurons that are added at once, at most,"""
     n_tries: int = 8
+    """each the best of ``n_tries`` starts, fitted alone,"""
     n_together: int = 2
+    """and of the best of them the one that leaves least when all are fitted at once,"""
     n_near: float = 3.0
+    """from ``n_near`` wrong answers for each entry of a row,"""
     stake: float = 3.0
+    """where answers that were right count ``stake`` times as much,"""
     gain: float = 0.97
+    """kept if they leave less than this share of what was left."""
     far: float = 0.8
+    """Wrong answers off by more than this share of them are forgotten from the first,"""
     n_scales: int = 5
     n_fit: int = 3
+    """then others, at ``n_scales`` scales one after another, with ``n_fit`` steps at each."""
     every: int = 8
+    """Of answers that are right where no neuron is on that is fitted, one of ``every`` is looked
+    at."""
     damping: Damping = field(default_factory=lambda: Damping(1e-6))
 
     def limit(self, network: Network, samples: Samples) -> float:
@@ -252,8 +227,8 @@ class RoughGrowth:
             goes_on = (there.residual(network) * side[stays]).sum(axis=1) > limit
             stays[stays] = goes_on
             X[stays] = there.X[goes_on]
-            # Half of the steps stay, about.
-            shares = np.clip(shares * np.where(stays, 1.3, 0.75), 1e-3, 0.9)
+            # What rises by as much as it falls has half of the steps stay.
+            shares = np.minimum(shares * np.sqrt(np.where(stays, 2.0, 0.5)), 1.0)
             found.append(there)
         return reduce(Samples.joined, found)
 
@@ -265,8 +240,7 @@ class RoughGrowth:
         """
         lacks = int(self.known * network.architecture[1])
         lacks = lacks - (network.preactivations(X)[1] > 0).sum(axis=0)
-        drawn = rng.choice(self.spreads, self.n_drawn)[:, None]
-        drawn = drawn * rng.standard_normal((self.n_drawn, network.dim_in))
+        drawn = rng.standard_normal((self.n_drawn, network.dim_in))
         on = network.preactivations(drawn)[1] > 0
         rare = [int(j) for j in np.flatnonzero((lacks > 0) & on.any(axis=0))]
         found = [self._within(network, j, drawn[on[:, j]], int(lacks[j]), rng) for j in rare]
@@ -386,7 +360,8 @@ class RoughGrowth:
         apart = np.linalg.norm(rest.X[same] - rest.X[one], axis=1)
         near = same[np.argsort(apart, kind="stable")[: self._n_near(H.shape[1])]]
         F = np.column_stack([H[near], np.ones(len(near))])
-        row = _least_deviations(F, Y[near] @ column)
+        # A few answers may be those of another neuron, too.
+        row = reweighted(F, Y[near] @ column, LeastDeviations(TINY), self.n_steps)
         return Network([row[None, :-1], column[:, None]], [row[-1:], np.zeros(len(column))])
 
     def fitted(self, start: Network, left: _Rest, n_scales: int | None = None) -> Network:
@@ -444,20 +419,3 @@ def _plain(top: Network) -> Network:
     """Neurons alone, without what is affine."""
     k = top.dim_out
     return Network(top.weights, [top.biases[0], np.zeros(k)])
-
-
-def _least_deviations(F: FloatArray, y: FloatArray, *, n_steps: int = 12) -> FloatArray:
-    """The smallest row that most answers agree with, by least squares reweighted.
-
-    A few answers may be those of another neuron, too.
-    """
-    sizes = np.sqrt((F**2).mean(axis=0)) + np.finfo(np.float64).tiny
-    A, weights = F / sizes, np.ones(len(y))
-    for _ in range(n_steps):
-        M = A * weights[:, None]
-        G = M.T @ M
-        G[np.diag_indices_from(G)] += 1e-6 * np.trace(G) / len(G)
-        row = np.linalg.solve(G, M.T @ (weights * y))
-        off = np.abs(A @ row - y)
-        weights = 1.0 / np.sqrt(1.0 + off / max(float(np.quantile(off, 0.3)), 1e-300))
-    return np.asarray(row / sizes)

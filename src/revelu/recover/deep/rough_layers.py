@@ -11,16 +11,14 @@
 
 import logging
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
 
-from revelu.errors import LimitReachedError, SaturatedError
 from revelu.network import Network
 from revelu.numerics.confidence import SIGMAS
 from revelu.numerics.gauss_newton import Iterative, Stop
-from revelu.numerics.interruption import interruptible
 from revelu.recover.deep.rough_above import RoughAbove, RoughStarts
 from revelu.recover.deep.rough_rows import RoughRows
 from revelu.recover.deep.rough_spare import SpareNeurons, size_of_rest, without_least
@@ -39,135 +37,94 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class RoughLayers:
-    """How two hidden layers are fitted.
-
-    Attributes
-    ----------
-    first : RoughRows
-        How the first one is found.
-    above : RoughAbove
-        How it is told that there are more than two.
-    n_searches : int
-        Searches for rows of the first layer, more where no upper layer explains the answers.
-    most_unsigned : int
-        Rows of which both ways are tried to turn on.
-    starts : RoughStarts
-        How rows above it are begun with.
-    upper_equations, whole_equations, most_told : float, float, int
-        Equations a parameter of the upper layer's fit, fewer where lines have shown rows whole and
-        the first layer is not narrow; as many of an answer as it has outputs, but no more than so
-        many,
-    n_extra : tuple of int
-        with as many random neurons beside the seeds' as these say in turn, where fewer leave much,
-    n_starts : int
-        from ``n_starts`` random starts each,
-    close : float
-        until one leaves no more than this many errors,
-    near : float
-        or ``near``, where there are random ones.
-    most_fitted : float
-        Upper layers of no more neurons than this for each output and neuron below are fitted from
-        what lines through the inputs show, and, above a first layer that is not narrow, with random
-        ones besides, before lines are measured through that.
-    max_steps : int
-        Of each fit,
-    slow : float
-        the first of which ends where three steps gain less than this share each.
-    promising : float
-        One that leaves more than this share of the answers' variation is no start;
-    equations : float
-        and all layers are fitted to ``equations`` equations a parameter, at least,
-    most_equations : float
-        and at most: those where the network errs most, and others.
-    max_joint_steps : (int, int)
-        Steps of that, of the first fit and of later ones: neurons that are wrong take many,
-    most_dense : int
-        and parameters up to which they solve normal equations,
-    most_work : float
-        and multiplications.
-    n_spare : int
-        Neurons that are added at once where a fit leaves more than noise.
-    limit : float
-        The reduced cost that noise alone may leave.
-    spreads : tuple of float
-        Standard deviations of the inputs: neurons that are rarely on are so less far out.
-    rests : tuple of float
-        What may be left of the affine rest where it counts as none, relative to the neurons' maps.
-    n_fresh : int
-        Fresh answers that a fit has to agree with,
-    max_rounds : int
-        in ``max_rounds`` rounds.
-    few : float
-        Where it leaves more, neurons that are on at no more inputs than this times their unknowns
-        are taken out if others then leave less.
-    below : float
-        Where neurons added to the upper layer leave more than this share of what was left, others
-        are added to the first,
-    n_rough_steps : int
-        from fits of ``n_rough_steps`` steps,
-    rather_above : float
-        and taken if they leave less than this share of what those above leave.
-    stake : float
-        Answers that were explained count ``stake`` times more than others do.
-    gain : float
-        Of rounds those count that leave less than this share of what was left before,
-    max_stale : int
-        and ``max_stale`` in a row that do not end the fits.
-    per_side : float
-        Answers an unknown of a neuron's row on both sides of its hyperplane,
-    n_drawn : int
-        chosen among ``n_drawn`` inputs where too few are there,
-    n_pools : int
-        or ``n_pools`` times as many where these are too few.
-    n_around : int
-        Inputs asked around those that disagree,
-    n_spare_answers : int
-        ``n_spare_answers`` more around each than a row has entries,
-    around : float
-        how far from it, in standard deviations, or as much farther as it lies farther out.
-    max_repairs : int
-    """
+    """How two hidden layers are fitted."""
 
     first: RoughRows = field(default_factory=RoughRows)
+    """How the first one is found."""
     above: RoughAbove = field(default_factory=RoughAbove)
+    """How it is told that there are more than two."""
     n_searches: int = 2
+    """Searches for rows of the first layer, more where no upper layer explains the answers."""
     most_unsigned: int = 2
+    """Rows of which both ways are tried to turn on."""
     starts: RoughStarts = field(default_factory=RoughStarts)
+    """How rows above it are begun with."""
     upper_equations: float = 6.0
     whole_equations: float = 4.0
     most_told: int = 3
+    """Equations a parameter of the upper layer's fit, fewer where lines have shown rows whole and
+    the first layer is not narrow; as many of an answer as it has outputs, but no more than so
+    many,"""
     n_extra: tuple[int, ...] = (4, 8)
+    """with as many random neurons beside the seeds' as these say in turn, where fewer leave
+    much,"""
     n_starts: int = 3
-    max_steps: int = 100
-    slow: float = 0.01
+    """from ``n_starts`` random starts each,"""
     close: float = 5.0
+    """until one leaves no more than this many errors,"""
     near: float = 50.0
+    """or ``near``, where there are random ones."""
     most_fitted: float = 4.0
+    """Upper layers of no more neurons than this for each output and neuron below are fitted from
+    what lines through the inputs show, and, above a first layer that is not narrow, with random
+    ones besides, before lines are measured through that."""
+    max_steps: int = 100
+    """Of each fit,"""
+    slow: float = 0.01
+    """the first of which ends where three steps gain less than this share each."""
     promising: float = 0.05
+    """One that leaves more than this share of the answers' variation is no start;"""
     equations: float = 1.5
+    """and all layers are fitted to ``equations`` equations a parameter, at least,"""
     most_equations: float = 3.0
+    """and at most: those where the network errs most, and others."""
     max_joint_steps: tuple[int, int] = (60, 20)
+    """Steps of that, of the first fit and of later ones: neurons that are wrong take many,"""
     most_dense: int = 2500
+    """and parameters up to which they solve normal equations,"""
     most_work: float = 1e10
+    """and multiplications."""
     n_spare: int = 3
+    """Neurons that are added at once where a fit leaves more than noise."""
     limit: float = 1.5
+    """The reduced cost that noise alone may leave."""
     spreads: tuple[float, ...] = (1.0, 1.5, 2.5, 2.5)
+    """Standard deviations of the inputs: neurons that are rarely on are so less far out."""
     rests: tuple[float, ...] = (1e-3, 1e-4, 1e-5, 1e-6)
+    """What may be left of the affine rest where it counts as none, relative to the neurons'
+    maps."""
     n_fresh: int = 500
+    """Fresh answers that a fit has to agree with,"""
     max_rounds: int = 10
+    """in ``max_rounds`` rounds."""
     few: float = 4.0
+    """Where it leaves more, neurons that are on at no more inputs than this times their unknowns
+    are taken out if others then leave less."""
     below: float = 0.1
+    """Where neurons added to the upper layer leave more than this share of what was left, others
+    are added to the first,"""
     n_rough_steps: int = 10
+    """from fits of ``n_rough_steps`` steps,"""
     rather_above: float = 0.5
+    """and taken if they leave less than this share of what those above leave."""
     stake: float = 10.0
+    """Answers that were explained count ``stake`` times more than others do."""
     gain: float = 0.3
+    """Of rounds those count that leave less than this share of what was left before,"""
     max_stale: int = 3
+    """and ``max_stale`` in a row that do not end the fits."""
     per_side: float = 2.5
+    """Answers an unknown of a neuron's row on both sides of its hyperplane,"""
     n_drawn: int = 20_000
+    """chosen among ``n_drawn`` inputs where too few are there,"""
     n_pools: int = 5
+    """or ``n_pools`` times as many where these are too few."""
     n_around: int = 150
+    """Inputs asked around those that disagree,"""
     n_spare_answers: int = 5
+    """``n_spare_answers`` more around each than a row has entries,"""
     around: float = 0.1
+    """how far from it, in standard deviations, or as much farther as it lies farther out."""
     max_repairs: int = 6
 
 
@@ -177,29 +134,24 @@ class RoughLayersSearch(Search):
 
     Attributes
     ----------
-    how : RoughLayers
-    network : Network, optional
-        The best so far.
     X, Y : ndarray, shape (n, d) and (n, k)
-        What was asked for fits of all layers,
+        What was asked for fits of all layers.
     is_drawn : ndarray of bool, shape (n,)
-        whether at inputs drawn and not where a network was wrong,
-    below : (Z, Y)
-        and of the upper one, in the coordinates that the first layer is known in.
-    has_spare_below : bool
-        Whether neurons were added to the first layer that no line has shown.
-    whole : Rows
-        Rows above the first layer, in what it puts out.
+        Whether at inputs drawn and not where a network was wrong.
     """
 
     how: RoughLayers = field(default_factory=RoughLayers)
     network: Network | None = field(default=None, init=False)
+    """The best so far."""
     X: FloatArray = field(init=False)
     Y: FloatArray = field(init=False)
     is_drawn: BoolArray = field(init=False)
     below: tuple[FloatArray, FloatArray] = field(init=False)
+    """The same for fits of the upper one, in the coordinates that the first is known in."""
     has_spare_below: bool = field(default=False, init=False)
+    """Whether neurons were added to the first layer that no line has shown."""
     whole: Rows = field(init=False)
+    """Rows above the first layer, in what it puts out."""
 
     def __post_init__(self) -> None:
         k = len(self.noise.scale)
@@ -209,23 +161,26 @@ class RoughLayersSearch(Search):
 
     def propose(self) -> Candidate:
         """Find the first layer, the upper one above it, and fit both."""
+        return self.until_limit(self._found)
+
+    def cut_short(self, why: Why, said: str) -> Candidate:
+        """What was found, where queries, time or answers have ended the search."""
+        return Candidate(self.network, why, obstacles=(said,))
+
+    def _found(self) -> Candidate:
         first, others, said = None, self.paid.rows, self._ended("")
-        try:
-            with interruptible(self.oracle.check_time):
-                for _ in range(self.how.n_searches):
-                    self.tell("measuring rows of two hidden layers on lines")
-                    first, others = self.how.first.find(
-                        self._answers, self._dim, self.noise, self.rng, others, first
-                    )
-                    if not 0 < len(first) <= self._dim:
-                        return self._wide(len(first))
-                    for turned in self._turned(first):
-                        said = self._both(turned, others)
-                        if said.why in {Why.EXPLAINED, Why.HYPERPLANES_END}:
-                            return said
-                return said
-        except (LimitReachedError, SaturatedError) as error:
-            return Candidate(self.network, Why.of(error), obstacles=(str(error),))
+        for _ in range(self.how.n_searches):
+            self.tell("measuring rows of two hidden layers on lines")
+            first, others = self.how.first.find(
+                self._answers, self._dim, self.noise, self.rng, others, first
+            )
+            if not 0 < len(first) <= self._dim:
+                return self._wide(len(first))
+            for turned in self._turned(first):
+                said = self._both(turned, others)
+                if said.why in {Why.EXPLAINED, Why.HYPERPLANES_END}:
+                    return said
+        return said
 
     def _wide(self, n_rows: int) -> Candidate:
         """Where no row is found, or more than inputs have dimensions."""
@@ -318,15 +273,16 @@ class RoughLayersSearch(Search):
         if self.n_repairs == self.how.max_repairs:
             return None
         self.n_repairs += 1
-        try:
-            with interruptible(self.oracle.check_time):
-                self._ask(seen.X, near=True)
-                said = self._settled(self.network)
-                if said.why is not Why.EXPLAINED:
-                    self.n_repairs = self.how.max_repairs
-                return said
-        except (LimitReachedError, SaturatedError) as error:
-            return Candidate(self.network, Why.of(error), obstacles=(str(error),))
+        network = self.network
+
+        def go_on() -> Candidate:
+            self._ask(seen.X, near=True)
+            said = self._settled(network)
+            if said.why is not Why.EXPLAINED:
+                self.n_repairs = self.how.max_repairs
+            return said
+
+        return self.until_limit(go_on)
 
     def _ended(self, obstacle: str) -> Candidate:
         return Candidate(self.network, Why.UNRESOLVED, obstacles=(obstacle,))
@@ -345,8 +301,8 @@ class RoughLayersSearch(Search):
         Z, Y = self._asked_below(int(np.ceil(equations * n_weights / each)))
         H = np.maximum(Z @ W.T + b, 0.0)
         # What errors of the rows make of the answers, beside the answers' own.
-        sigma = np.hypot(self._errors, 2.0 * error * Y.std(axis=0))
-        samples = Samples(H, Y, sigma)
+        samples = Samples.near(H, Y, self.noise)
+        samples = replace(samples, sigma=np.hypot(samples.sigma, 2.0 * error * Y.std(axis=0)))
         empty = Network(
             [V, np.zeros((k, width))], [c, np.zeros(k)], (np.zeros((k, m)), np.zeros(k))
         )
@@ -594,12 +550,6 @@ class RoughLayersSearch(Search):
             f"contributes less than {self.how.limit * sigma:.1g} (root mean square over "
             f"inputs {self.oracle.where}) would be missing"
         )
-
-    @property
-    def _errors(self) -> FloatArray:
-        """Standard errors at N(0, I); an output that never varies has none, and leaves nothing."""
-        errors = self.noise.errors
-        return np.asarray(np.where(errors > 0.0, errors, 1.0))
 
     @property
     def _dim(self) -> int:

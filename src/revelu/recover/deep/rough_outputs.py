@@ -19,18 +19,12 @@ from revelu.types import FloatArray
 
 @dataclass(frozen=True)
 class RoughOutputs:
-    """How outputs are fitted.
-
-    Attributes
-    ----------
-    most : float
-        The share of answers that has to be explained at least.
-    n_steps : int
-        Of least deviations, and as many of Cauchy's weights.
-    """
+    """How outputs are fitted."""
 
     most: float = 0.3
+    """The share of answers that has to be explained at least."""
     n_steps: int = 8
+    """Of least deviations, and as many of Cauchy's weights."""
 
     def fit(
         self,
@@ -64,10 +58,10 @@ class RoughOutputs:
         for turn in range(2 * self.n_steps):
             Z = F @ rows.T
             features = np.column_stack([np.maximum(Z, 0.0), F])
-            sizes = np.maximum(np.linalg.norm(features, axis=0), 1e-300)
+            sizes = np.linalg.norm(features, axis=0)
+            sizes = np.where(sizes > 0.0, sizes, 1.0)
             Q, R = np.linalg.qr(weights[:, None] * features / sizes)
-            floor = 1e-12 * np.abs(np.diag(R)).max()
-            C = np.linalg.lstsq(R, Q.T @ (weights[:, None] * Y), rcond=floor)[0] / sizes[:, None]
+            C = np.linalg.lstsq(R, Q.T @ (weights[:, None] * Y))[0] / sizes[:, None]
             left = Y - features @ C
             off = np.abs(left / errors).max(axis=1)
             typical = max(float(np.quantile(off, self.most)), 1.0)
@@ -105,11 +99,9 @@ class RoughOutputs:
         # A few unknowns of many equations: R of a QR decomposition has all that they say.
         both = np.column_stack([np.vstack(system), np.concatenate(right)])
         R = np.asarray(np.linalg.qr(both, mode="r"))
-        t = np.linalg.lstsq(R[:, :-1], R[:, -1], rcond=1e-9)[0]
+        t = np.linalg.lstsq(R[:, :-1], R[:, -1])[0]
         parts = np.split(t, np.cumsum([U.shape[1] for U in undetermined])[:-1])
         steps = np.array([U @ part for U, part in zip(undetermined, parts, strict=True)])
         # What is open of a row is no larger than the rest by much.
         sizes, longest = np.linalg.norm(steps, axis=1), np.linalg.norm(rows, axis=1)
-        return np.asarray(
-            rows + steps * np.minimum(1.0, longest / np.maximum(sizes, 1e-300))[:, None]
-        )
+        return np.asarray(rows + steps * (longest / np.maximum(sizes, longest))[:, None])

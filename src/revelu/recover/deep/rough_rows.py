@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from scipy.special import bdtrc
 
-from revelu.numerics.confidence import SIGMAS
+from revelu.numerics.confidence import CONFIDENCE, SIGMAS
 from revelu.oracle import NoiseFloor
 from revelu.probe.kink_lines import plane_through
 from revelu.probe.line import Ask, Line
@@ -23,85 +23,60 @@ from revelu.probe.scan import LineScan
 from revelu.recover.fit.crossings import Crossings
 from revelu.recover.fit.line_rows import LineRows
 from revelu.recover.rows import Rows
-from revelu.types import FloatArray, IntArray
+from revelu.types import BoolArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True)
 class RoughRows:
-    """How a first layer is found where answers have few digits.
-
-    Attributes
-    ----------
-    rows : LineRows
-        How rows are measured.
-    crossings : Crossings
-        How hyperplanes are followed.
-    max_lines, max_quiet : int
-        Lines at most, and lines without a new row of the first layer that end the search.
-    unseen : float
-        Of as many rows as inputs none is missing where all lines together would have met one with
-        this probability's complement.
-    n_pairs : int
-        Pairs of inputs between which nothing changes once no row is missing,
-    leak : float
-        but for ``leak`` errors of the rows.
-    n_tests : tuple of int
-        Lines across a hyperplane that tell in turn whether it goes on,
-    n_doubted : int
-        and across each where those that go on depend on each other,
-    false, false_alarm : float
-        when a false one shows: more lines miss it than this share explains, of which a true one
-        has no more, but with so small a probability;
-    in_it : float
-        or where it is one of those that depend on each other with such a coefficient, at least,
-        relative to the largest, and signs show without it.
-    spare : int
-        Points of a hyperplane beyond the unknowns of its plane,
-    max_rounds : int
-        asked for in ``max_rounds`` rounds at most.
-    fine : float
-        Rows of a larger error are measured once more,
-    worst : float
-        and left out where it stays larger than this.
-    straight : float
-        Share of the bends at a hyperplane that as many lines may miss it by.
-    apart : float
-        Rows that differ by less, or by what their errors explain, are one.
-    step : float
-        Of a test of a sign, relative to the size of the point,
-    max_votes : int
-        tested so often at most,
-    decisive : int
-        and decided by a lead of ``decisive``.
-    shows : float
-        What a neuron changes, in errors of the answers, so that a test counts;
-    quiet : float
-        and what may change on its other side, as a share of it.
-    """
+    """How a first layer is found where answers have few digits."""
 
     rows: LineRows = field(default_factory=LineRows)
+    """How rows are measured."""
     crossings: Crossings = field(default_factory=Crossings)
+    """How hyperplanes are followed."""
     max_lines: int = 12
     max_quiet: int = 8
-    unseen: float = 0.05
+    """Lines at most, and lines without a new row of the first layer that end the search."""
+    unseen: float = 1.0 - CONFIDENCE
+    """Of as many rows as inputs none is missing where all lines together would have met one with
+    this probability's complement."""
     n_pairs: int = 24
+    """Pairs of inputs between which nothing changes once no row is missing,"""
     leak: float = 300.0
+    """but for ``leak`` errors of the rows."""
     n_tests: tuple[int, ...] = (3, 8)
+    """Lines across a hyperplane that tell in turn whether it goes on,"""
     n_doubted: int = 24
+    """and across each where those that go on depend on each other,"""
     false: float = 0.1
     false_alarm: float = 1e-2
+    """when a false one shows: more lines miss it than this share explains, of which a true one has
+    no more, but with so small a probability;"""
     in_it: float = 1e-3
+    """or where it is one of those that depend on each other with such a coefficient, at least,
+    relative to the largest, and signs show without it."""
     spare: int = 8
+    """Points of a hyperplane beyond the unknowns of its plane,"""
     max_rounds: int = 3
+    """asked for in ``max_rounds`` rounds at most."""
     fine: float = 1e-5
+    """Rows of a larger error are measured once more,"""
     worst: float = 1e-3
+    """and left out where it stays larger than this."""
     straight: float = 0.3
-    apart: float = 1e-3
+    """Share of the bends at a hyperplane that as many lines may miss it by."""
+    apart: float = 1e-2
+    """Rows that differ by less, or by what their errors explain, are one."""
     step: float = 0.03
+    """Of a test of a sign, relative to the size of the point,"""
     max_votes: int = 10
+    """tested so often at most,"""
     decisive: int = 3
+    """and decided by a lead of ``decisive``."""
     shows: float = 30.0
+    """What a neuron changes, in errors of the answers, so that a test counts;"""
     quiet: float = 0.05
+    """and what may change on its other side, as a share of it."""
 
     def find(
         self,
@@ -170,7 +145,7 @@ class RoughRows:
             if 0 < len(first) < d and isinstance(self.rows.region, Everywhere):
                 line = beside(first, rng)
         others = unit(seen)
-        return first, others.take(self._distance(others, first) > 20.0 * self.apart)
+        return first, others.take(self._are_new(others, first))
 
     def _on_line(
         self,
@@ -217,8 +192,7 @@ class RoughRows:
         """Add those of some rows that are none of the first."""
         for i in range(len(more)):
             row = more.take(np.array([i]))
-            if self._distance(row, first)[0] > 10.0 * self.apart:
-                first = first.joined(row)
+            first = first.joined(row.take(self._are_new(row, first)))
         return first
 
     def _going_on(
@@ -228,7 +202,7 @@ class RoughRows:
 
         The first are measured well.
         """
-        new = new.take(self._distance(new, first) > np.maximum(SIGMAS * new.errors, self.apart))
+        new = new.take(self._are_new(new, first))
         ended = new.take(np.zeros(len(new), dtype=bool))
         for n in self.n_tests:
             if len(new):
@@ -301,12 +275,11 @@ class RoughRows:
         stays = n_straight <= self.straight * n_kinks
         return replace(rows, W=W, b=b, errors=sharp).take(stays)
 
-    def _distance(self, rows: Rows, known: Rows) -> FloatArray:
-        """How far rows are from the nearest known one, up to its sign, shape (m,)."""
-        if not len(known):
-            return np.full(len(rows), np.inf)
+    def _are_new(self, rows: Rows, known: Rows) -> BoolArray:
+        """Which rows are none of the known ones, up to its sign, shape (m,)."""
         apart = [np.abs(rows.W[:, None] - sign * known.W[None]).max(axis=2) for sign in (1.0, -1.0)]
-        return np.asarray(np.minimum(*apart).min(axis=1))
+        nearest = np.minimum(*apart).min(axis=1, initial=np.inf)
+        return np.asarray(nearest > np.maximum(SIGMAS * rows.errors, self.apart))
 
     def signs(self, ask: Ask, noise: NoiseFloor, rows: Rows, rng: np.random.Generator) -> IntArray:
         """Tell the side of each hyperplane on which its neuron is on: 1, -1, or 0 if not seen."""

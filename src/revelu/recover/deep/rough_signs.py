@@ -9,8 +9,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from revelu.recover.deep.below import Below
 from revelu.recover.deep.rough_traces import TracedRow
-from revelu.recover.deep.trace import Below
 from revelu.types import BoolArray, FloatArray
 
 
@@ -43,8 +43,8 @@ def signs_by_most(
     weights = 1.0 / size
     for _ in range(30):
         A = ((V * weights[:, None])[:, None, :] * W.T[None]).reshape(-1, m)
-        phi = np.linalg.lstsq(A, -(L * weights[:, None]).ravel(), rcond=1e-10)[0]
-        weights = 1.0 / size / (left(phi) + 10.0 * least)
+        phi = np.linalg.lstsq(A, -(L * weights[:, None]).ravel())[0]
+        weights = 1.0 / size / (left(phi) + least)
     phi = np.round(phi).clip(0.0, 1.0)
     best, improves, margins = np.log(left(phi) + least).sum(), True, np.zeros(m)
     while improves:
@@ -52,9 +52,10 @@ def signs_by_most(
         for i in range(m):
             other = phi.copy()
             other[i] = 1.0 - other[i]
-            margins[i] = np.log(left(other) + least).sum() - best
-            if margins[i] < -1e-9:
-                best, phi, improves = best + margins[i], other, True
+            found = np.log(left(other) + least).sum()
+            margins[i] = found - best
+            if found < best:
+                best, phi, improves = found, other, True
     return np.asarray(phi > 0.5), margins
 
 

@@ -10,10 +10,13 @@ import numpy as np
 
 from revelu.network import Network, add_networks
 from revelu.numerics.confidence import SIGMAS
-from revelu.numerics.gauss_newton import Stop
+from revelu.numerics.float64 import EPS, HALF_DIGITS
+from revelu.numerics.gauss_newton import Stop, normal_equations
 from revelu.recover.fit.growth import fit_at_once
+from revelu.recover.fit.price import Price
+from revelu.recover.fit.pruning import prune
 from revelu.recover.fit.where_wrong import neuron_where_on
-from revelu.recover.refine.network_fit import Samples, fit, top_of, with_top
+from revelu.recover.refine.network_fit import NetworkFit, Samples, fit, top_of, with_top
 from revelu.types import FloatArray
 
 
@@ -58,6 +61,24 @@ class SpareNeurons:
                 self.rng, left, self.n, self.limit, max_steps=self.n_rough_steps
             ).network
         return self._joined(network, spare, samples)
+
+    def joined(self, network: Network, samples: Samples) -> Network:
+        """Add neurons above a layer that is known, beside right rows, if less is left then.
+
+        Where nearly all rows are known those that lack are faint ones.  A fit of all of them would
+        move what is right to make up for these: so they are fitted to what is left, and all rows
+        above from there on.
+        """
+        top, H = top_of(network), network.activations(samples.X)[-2]
+        left = Samples(H, samples.Y - top(H), samples.sigma)
+        more = self.fitted(left)
+        # Those that others can do without go: more of them would fit anything.
+        found = NetworkFit(more, left.cost(more))
+        more = prune(found, left, Price(max(2.0, found.cost), known=True)).network
+        above, stop = Samples(H, samples.Y, samples.sigma), Stop(self.n_rough_steps)
+        upper = fit(add_networks(top, more), above, stop, normal_equations).network
+        other = with_top(network, upper)
+        return other if samples.cost(other) < samples.cost(network) else network
 
     def fitted(self, samples: Samples) -> Network:
         """A few neurons that explain most, from where answers are wrong or from random starts."""
@@ -106,7 +127,9 @@ class SpareNeurons:
             sigma.size, len(c) * len(new_b)
         )
         left = (samples.Y - network(samples.X)) / sigma
-        new_V = np.linalg.lstsq(design, left.ravel(), rcond=1e-8)[0].reshape(len(c), len(new_b))
+        new_V = np.linalg.lstsq(design, left.ravel(), rcond=HALF_DIGITS)[0].reshape(
+            len(c), len(new_b)
+        )
         skip = network.skip
         weights = [np.vstack([W, new_W]), np.hstack([V, new_V]), *network.weights[2:]]
         if skip is not None:
@@ -132,7 +155,7 @@ def without_least(network: Network, X: FloatArray, rank: int = 0) -> Network:
     _, s, vt = np.linalg.svd(H, full_matrices=False)
     # (H^T H)^-1 has on its diagonal one over the squared part of each column outside the others'
     # span; singular values below rounding count as rounding.
-    s = np.maximum(s, s[0] * np.finfo(float).eps)
+    s = np.maximum(s, s[0] * EPS)
     outside = 1.0 / np.linalg.norm(vt / s[:, None], axis=0)[:m]
     worth = outside * sizes[:m] * np.linalg.norm(network.weights[1], axis=0)
     least = int(np.argsort(worth, kind="stable")[rank])

@@ -10,10 +10,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from revelu.errors import LimitReachedError, SaturatedError
 from revelu.network import Network, add_networks
 from revelu.numerics.gauss_newton import Stop
-from revelu.numerics.interruption import interruptible
 from revelu.probe.view import AboveLayer
 from revelu.recover.deep.rough_layers import RoughLayers, RoughLayersSearch
 from revelu.recover.method import Candidate, Why
@@ -29,15 +27,6 @@ class RoughTower(RoughLayers):
     """How three hidden layers are fitted: above a second that lacks a neuron no fit leads anywhere.
 
     Another search for it is cheap, and so is another start of the third.
-
-    Attributes
-    ----------
-    n_last : int
-        Fresh answers that a fit has to agree with last: neurons of a third layer are rare.
-    max_growths : int
-        Neurons are added to a fit of the third layer so often,
-    grows : float
-        as long as that leaves no more than this share of what was left.
     """
 
     n_searches: int = 3
@@ -47,32 +36,23 @@ class RoughTower(RoughLayers):
     max_stale: int = 2
     n_fresh: int = 1000
     n_last: int = 6000
+    """Fresh answers that a fit has to agree with last: neurons of a third layer are rare."""
     max_growths: int = 5
+    """Neurons are added to a fit of the third layer so often,"""
     grows: float = 0.9
+    """as long as that leaves no more than this share of what was left."""
 
 
 @dataclass
 class RoughTowerSearch(RoughLayersSearch):
-    """Three hidden layers, fitted to answers.
-
-    Attributes
-    ----------
-    first : Rows
-        Of the first layer, as its neurons turn on.
-    """
+    """Three hidden layers, fitted to answers."""
 
     how: RoughTower = field(default_factory=RoughTower)
     first: Rows = field(init=False)
+    """Of the first layer, as its neurons turn on."""
 
-    def propose(self) -> Candidate:
+    def _found(self) -> Candidate:
         """Find the first layer and the second, then the third above them, and fit all."""
-        try:
-            with interruptible(self.oracle.check_time):
-                return self._climbed()
-        except (LimitReachedError, SaturatedError) as error:
-            return Candidate(self.network, Why.of(error), obstacles=(str(error),))
-
-    def _climbed(self) -> Candidate:
         if self.paid.first is None and self.paid.rows is not None:
             return self._ended("two hidden layers do not explain the answers, nor are more seen")
         self.first = self._first()

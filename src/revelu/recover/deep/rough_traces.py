@@ -17,15 +17,18 @@ import numpy as np
 
 from revelu.errors import CurvedError
 from revelu.network import Network
+from revelu.numerics.confidence import FALSE_ALARM
+from revelu.numerics.float64 import EPS, TINY
 from revelu.oracle import NoiseFloor
 from revelu.probe.gradient import CheckedGradients
 from revelu.probe.kink_lines import KinkLines
 from revelu.probe.line import Ask
+from revelu.recover.deep.below import Below
 from revelu.recover.deep.rough_outputs import RoughOutputs
 from revelu.recover.deep.seeds import Seed, SeedSearch
 from revelu.recover.deep.segments import SegmentScan
 from revelu.recover.deep.stack import Stack
-from revelu.recover.deep.trace import Below, Trace, TraceTuning, open_directions
+from revelu.recover.deep.trace import Trace, TraceTuning, open_directions
 from revelu.recover.method import Tell
 from revelu.recover.refine.measured_rows import MeasuredRows
 from revelu.recover.refine.network_fit import Samples
@@ -86,102 +89,71 @@ def _seeds() -> SeedSearch:
 
 @dataclass(frozen=True)
 class RoughTraces:
-    """How upper neurons are traced.
-
-    Attributes
-    ----------
-    seeds : SeedSearch
-        How they are seen.
-    trace : TraceTuning
-    open_, outputs : RoughOutputs
-        How what is open of rows is fitted first, and then the outputs beside it.
-    equations : float
-        So many answers tell these for each of a square of unknowns,
-    n_told : int
-        but no more than this, and all that were wrong.
-    n_segments : tuple of int
-        Segments of one round after the other on which seeds are looked for, until one finds
-    few, blurred : int, float
-        no more rows than this and answers are off by no more than this share of their variation,
-    spreads : tuple of float
-        and the standard deviations of their ends: what is nearly always on turns far out.
-    at_once : int
-        So many are measured, and the strongest of these traced first, before others are.
-    faintest : float
-        Seeds are not traced if an answer's error is more than this share of their bend,
-    worst : float
-        or if their normals err by more.
-    close : float
-        A point is on a known surface if it is this near, relative to its size;
-    slack : float
-        a row meets a seed if it has its direction to ``slack`` times the direction's error, too;
-    chance : float
-        the probability is no larger that a seed of another neuron seems to meet it;
-    told : float
-        what is open of it is told there if it turns the gradient by more than this share of its
-        own size;
-    same, mostly : float
-        surfaces are one neuron's if this share of one's points are on the other, or that share of
-        all where one tells what is open of the other.
-    n_looks : int
-        Then ``n_looks`` fresh answers are looked at, at most, in each of
-    n_rounds : int
-        ``n_rounds`` rounds at most, as long as
-    less : float
-        in each no more than this share of those before is wrong;
-    wrong, most_wrong : float
-        they are wrong if they are off by ``wrong`` times what most are, and noise, and if a larger
-        share is wrong, fits find what is missing for less,
-    n_wrong : int
-        and seeds are looked for from ``n_wrong`` of these, towards the nearest that are right
-    around : float
-        and to inputs that are about so far away.
-    n_places : int
-        A row is none if at most of ``n_places`` places of its surface, or of all there are (0:
-        it is not looked at),
-    fewest : int
-        and these are not fewer, nothing bends within
-    near : float
-        this distance, or what room there is to other neurons' surfaces;
-    most_false, few_false : float, int
-        where more than this share are none, and more than ``few_false``, the first layer is not
-        what it is taken for,
-    astray : int
-        nor where ``astray`` more traces went far and failed than closed.
-    """
+    """How upper neurons are traced."""
 
     seeds: SeedSearch = field(default_factory=_seeds)
+    """How they are seen."""
     trace: TraceTuning = field(default_factory=TraceTuning)
     open_: RoughOutputs = field(default_factory=lambda: RoughOutputs(most=0.98))
     outputs: RoughOutputs = field(default_factory=RoughOutputs)
+    """How what is open of rows is fitted first, and then the outputs beside it."""
     equations: float = 4.0
+    """So many answers tell these for each of a square of unknowns,"""
     n_told: int = 5000
+    """but no more than this, and all that were wrong."""
     n_segments: tuple[int, ...] = (12, 16, 24, 32)
+    """Segments of one round after the other on which seeds are looked for, until one finds"""
     few: int = 1
     blurred: float = np.inf
+    """no more rows than this and answers are off by no more than this share of their variation,"""
     spreads: tuple[float, ...] = (1.0, 1.5, 2.0, 2.0)
+    """and the standard deviations of their ends: what is nearly always on turns far out."""
     at_once: int = 24
+    """So many are measured, and the strongest of these traced first, before others are."""
     faintest: float = 1e-4
+    """Seeds are not traced if an answer's error is more than this share of their bend,"""
     worst: float = 0.02
+    """or if their normals err by more."""
     close: float = 1e-4
+    """A point is on a known surface if it is this near, relative to its size;"""
     slack: float = 3.0
-    chance: float = 1e-6
+    """a row meets a seed if it has its direction to ``slack`` times the direction's error, too;"""
+    chance: float = FALSE_ALARM
+    """the probability is no larger that a seed of another neuron seems to meet it;"""
     told: float = 1e-3
+    """what is open of it is told there if it turns the gradient by more than this share of its own
+    size;"""
     same: float = 0.5
     mostly: float = 0.9
+    """surfaces are one neuron's if this share of one's points are on the other, or that share of
+    all where one tells what is open of the other."""
     n_looks: int = 4000
+    """Then ``n_looks`` fresh answers are looked at, at most, in each of"""
     n_rounds: int = 6
+    """``n_rounds`` rounds at most, as long as"""
     less: float = 0.8
+    """in each no more than this share of those before is wrong;"""
     wrong: float = 30.0
     most_wrong: float = 0.3
+    """they are wrong if they are off by ``wrong`` times what most are, and noise, and if a larger
+    share is wrong, fits find what is missing for less,"""
     n_wrong: int = 24
+    """and seeds are looked for from ``n_wrong`` of these, towards the nearest that are right"""
     around: float = 0.5
+    """and to inputs that are about so far away."""
     n_places: int = 16
+    """A row is none if at most of ``n_places`` places of its surface, or of all there are (0: it is
+    not looked at),"""
     fewest: int = 4
+    """and these are not fewer, nothing bends within"""
     near: float = 0.05
+    """this distance, or what room there is to other neurons' surfaces;"""
     most_false: float = 0.15
     few_false: int = 3
+    """where more than this share are none, and more than ``few_false``, the first layer is not what
+    it is taken for,"""
     astray: int = 4
+    """nor where ``astray`` more traces went far and failed than closed."""
 
     def enough(self, size: int) -> int:
         """Answers that tell rows of ``size`` unknowns, half as many of them, about."""
@@ -242,7 +214,7 @@ class TraceSearch:
             Seed(x, w / np.linalg.norm(w), column, float(error))
             for x, w, column, error in zip(rows.X, rows.W, rows.A, rows.errors, strict=True)
         ]
-        self._trace_from(sorted(seeds, key=self._strength, reverse=True))
+        self._trace_from(seeds)
 
     def confirm(self, rows: Rows) -> None:
         """Trace rows that are known roughly, from points where all of the first layer is on.
@@ -258,7 +230,7 @@ class TraceSearch:
             size = float(np.linalg.norm(gradient))
             row = np.append(w, b) / size
             seeds.append(Seed(x, gradient / size, column * size, float(error), row, float(error)))
-        self._trace_from(sorted(seeds, key=self._strength, reverse=True))
+        self._trace_from(seeds)
 
     def find(self) -> None:
         """Trace what segments show, then what shows beside that, then where that is wrong."""
@@ -283,6 +255,13 @@ class TraceSearch:
             if not n_wrong or n_wrong > self.how.less * least:
                 break
             least = n_wrong
+
+    @property
+    def answers(self) -> tuple[Samples, int]:
+        """All that were asked, those last that were wrong beside known rows, and how many."""
+        if self.wrong is None:
+            return self.samples, 0
+        return self.samples.joined(self.wrong), len(self.wrong.X)
 
     def network(self) -> Network:
         """The rows, what they leave open, and the outputs: as they explain most answers."""
@@ -373,7 +352,8 @@ class TraceSearch:
         X, M = self._surface(row)
         T = np.full(len(X), self.how.near)
         for _ in range(4):
-            below, above = (self._states(X + side * T[:, None] * M, others) for side in (-1.0, 1.0))
+            ends = (X + side * T[:, None] * M for side in (-1.0, 1.0))
+            below, above = (self.below.states(end, others) for end in ends)
             is_clear = (below == above).all(axis=1)
             T = np.where(is_clear, T, 0.4 * T)
         # What is faint shows on ranges that are wide enough alone.
@@ -391,7 +371,7 @@ class TraceSearch:
         X, row = self.samples.X, known.row
         for turn in range(4):
             G = self.below.gradients(X, row)
-            sizes = np.maximum(np.linalg.norm(G, axis=1), 1e-12)
+            sizes = np.maximum(np.linalg.norm(G, axis=1), EPS)
             steps, M = -(self.below.features(X) @ row) / sizes, G / sizes[:, None]
             if turn == 0:
                 nearest = np.argsort(np.abs(steps))[: 8 * self.how.n_places]
@@ -402,10 +382,6 @@ class TraceSearch:
         weights = row[: known.n_weights]
         is_there &= open_ * np.sqrt((weights**2).mean()) <= self.how.close * sizes
         return X[is_there], M[is_there]
-
-    def _states(self, X: FloatArray, others: FloatArray) -> BoolArray:
-        """Which neurons are on, of the first layer and of other rows."""
-        return np.hstack([self.below.on(X), self.below.features(X) @ others.T > 0])
 
     def _look_along(
         self, starts: FloatArray, ends: FloatArray, known: Network | None, rows: FloatArray
@@ -419,7 +395,7 @@ class TraceSearch:
             Y = self.ask(X)
             return Y if known is None else np.asarray(Y - known(X))
 
-        breaks = [stack.breaks(x, v, 0.0, 1.0) for x, v in zip(starts, ends - starts, strict=True)]
+        breaks = stack.breaks_between(starts, ends)
         try:
             places = self.how.seeds.scan.find(ask, self.noise, starts, ends, breaks, self.rng)
         except CurvedError:
@@ -436,13 +412,13 @@ class TraceSearch:
             first, rest = np.split(np.arange(len(places)), [self.how.at_once])
             some, places = places.take(first), places.take(rest)
             seeds = self.how.seeds.measure(ask, self.noise, some, self.rng)
-            self._trace_from(sorted(seeds, key=self._strength, reverse=True))
+            self._trace_from(seeds)
             for found in self.rows[n_before:]:
                 places = places.take(~self._are_on(found.row, places.X))
 
     def _trace_from(self, seeds: list[Seed]) -> None:
-        """Trace what no known row explains, until traces go astray."""
-        for seed in seeds:
+        """Trace what no known row explains, the strongest first, until traces go astray."""
+        for seed in sorted(seeds, key=self._strength, reverse=True):
             is_faint = self.how.faintest * self._strength(seed) <= self.noise.relative
             if is_faint or seed.error >= self.how.worst:
                 continue
@@ -505,7 +481,7 @@ class TraceSearch:
         self.n_lost += int(trace.is_lost) - int(trace.is_found)
         if not trace.is_found:
             return None
-        least, points = self.how.trace.open_ * self.scale, np.array(trace.points)
+        least, points = self.how.trace.vague * self.scale, np.array(trace.points)
         m = len(self.below.b)
         return TracedRow(trace.theta, trace.covariance, m, least, points, seed)
 
@@ -532,7 +508,7 @@ class TraceSearch:
         is_same = any(self._are_on(one.row, points).mean() > self.how.same for one, points in both)
         if row.n_open:
             sizes = np.linalg.norm(self.below.gradients(other.points, row.row), axis=1)
-            F = self.below.features(other.points) / np.maximum(sizes, 1e-12)[:, None]
+            F = self.below.features(other.points) / np.maximum(sizes, EPS)[:, None]
             told = row.given(F, self.how.close)
             shares = (self._are_on(told.row, one.points).mean() for one in (row, other))
             if min(shares) > self.how.mostly and self._chance(F, row) < self.how.chance:
@@ -547,7 +523,7 @@ class TraceSearch:
         Q = np.linalg.qr(F @ row.undetermined)[0]
         s = np.linalg.svd(F - Q @ (Q.T @ F), compute_uv=False) / np.sqrt(len(F))
         size = np.sqrt(np.mean(row.row[: row.n_weights] ** 2))
-        return float(np.exp(np.minimum(np.log(self.how.close / (s * size + 1e-300)), 0.0).sum()))
+        return float(np.exp(np.minimum(np.log(self.how.close / (s * size + TINY)), 0.0).sum()))
 
     def _are_on(self, row: FloatArray, X: FloatArray) -> BoolArray:
         """Which points are on a row's surface."""

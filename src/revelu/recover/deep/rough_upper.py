@@ -22,9 +22,10 @@ from revelu.network import Network
 from revelu.numerics.gauss_newton import Damping, Iterative, Stop
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.probe.line import Ask
+from revelu.recover.deep.below import Below
 from revelu.recover.deep.rough_signs import are_read, signed, signs_by_most
 from revelu.recover.deep.rough_traces import RoughTraces, TraceSearch
-from revelu.recover.deep.trace import Below, TraceTuning
+from revelu.recover.deep.trace import TraceTuning
 from revelu.recover.deep.wide_rows import WideRows
 from revelu.recover.method import Tell
 from revelu.recover.refine.measured_rows import MeasuredRows
@@ -75,76 +76,54 @@ def _narrow(farther: float = 0.0) -> RoughTraces:
 
 @dataclass(frozen=True)
 class RoughUpper:
-    """How upper rows are traced, above a first layer of any width.
-
-    Attributes
-    ----------
-    rows : WideRows
-        How the first layer is found.
-    traces, narrow : RoughTraces
-        How upper rows are traced, above a first layer that is wider than the input or that is not,
-        where unknowns are few, surfaces close together and what a fit of all layers does not
-        confirm is soon seen,
-    narrow_beside : RoughTraces
-        and there how others are traced beside them where the network is wrong, far out as well.
-    vague : float
-        Rows of such a layer whose error is larger are measured once more.
-    n_searches : int
-        Searches at most, before each but the first one
-    n_lines : int
-        more rows of the first layer are looked for on ``n_lines`` lines.
-    equations : float
-        The outputs are fitted to ``equations`` answers for each unknown of the upper layer.
-    faint : float
-        A row below is read by one above if its weight is more than this share of the largest.
-    rounding : float
-        What is left of linear parts when signs are right, relative to a row's weights.
-    sure : float
-        A sign below is told where the other one makes what rows leave larger by a factor of
-        ``exp(sure)`` in all: six rows known to a hundredth, or four to a thousandth.
-    beyond : float
-        Answers off by more than ``beyond`` times the median are forgotten
-    n_fits, n_first_steps, n_steps : int
-        in ``n_fits`` fits of all layers, whose steps are these: the first time, if normal equations
-        are solved, and else,
-    slow, settled : float
-        fewer where one leaves more than this share of what the last has left of most, or most are
-        right to ``settled`` errors.
-    damping, most_dense : Damping, int
-        which solve normal equations up to ``most_dense`` parameters,
-    least_damping : Damping
-        and with less damping where all answers count alike: then most are right,
-    most_work : float
-        up to ``most_work`` multiplications.
-    worst, falls, n_scales : float, float, int
-        Where rows are measured all answers are fitted at ``n_scales`` scales at most, the first
-        this quantile of what is left, each ``falls`` times the one before.
-    """
+    """How upper rows are traced, above a first layer of any width."""
 
     rows: WideRows = field(default_factory=WideRows)
+    """How the first layer is found."""
     traces: RoughTraces = field(default_factory=RoughTraces)
     narrow: RoughTraces = field(default_factory=_narrow)
+    """How upper rows are traced, above a first layer that is wider than the input or that is not,
+    where unknowns are few, surfaces close together and what a fit of all layers does not confirm is
+    soon seen,"""
     narrow_beside: RoughTraces = field(default_factory=lambda: _narrow(farther=1.5))
-    vague: float = 1e-5
+    """and there how others are traced beside them where the network is wrong, far out as well."""
     n_searches: int = 6
+    """Searches at most, before each but the first one"""
     n_lines: int = 6
+    """more rows of the first layer are looked for on ``n_lines`` lines."""
     equations: float = 4.0
+    """The outputs are fitted to ``equations`` answers for each unknown of the upper layer."""
     faint: float = 1e-3
+    """A row below is read by one above if its weight is more than this share of the largest."""
     rounding: float = 1e-5
+    """Error of rows of the first layer, and what is left of linear parts when signs are right,
+    relative to a row's weights."""
     sure: float = 25.0
+    """A sign below is told where the other one makes what rows leave larger by a factor of
+    ``exp(sure)`` in all: six rows known to a hundredth, or four to a thousandth."""
     beyond: float = 3.0
+    """Answers off by more than ``beyond`` times the median are forgotten"""
     n_fits: int = 6
     n_first_steps: int = 10
     n_steps: int = 3
+    """in ``n_fits`` fits of all layers, whose steps are these: the first time, if normal equations
+    are solved, and else,"""
     slow: float = 0.9
     settled: float = 1.0
+    """fewer where one leaves more than this share of what the last has left of most, or most are
+    right to ``settled`` errors."""
     damping: Damping = field(default_factory=lambda: Damping(1e-3))
     most_dense: int = 5000
+    """which solve normal equations up to ``most_dense`` parameters,"""
     least_damping: Damping = field(default_factory=lambda: Damping(1e-4))
+    """and with less damping where all answers count alike: then most are right,"""
     most_work: float = 1e12
+    """up to ``most_work`` multiplications."""
     worst: float = 0.98
     falls: float = 0.1
     n_scales: int = 8
+    """Where rows are measured all answers are fitted at ``n_scales`` scales at most, the first this
+    quantile of what is left, each ``falls`` times the one before."""
 
     def find(
         self,
@@ -187,12 +166,10 @@ class RoughUpper:
             return None
         upper, n_unsure, n_dropped = found
         n = int(self.equations * len(upper.rows) * upper.below.size / len(noise.scale))
-        samples = self._as_many(samples, oracle, noise, rng, n)
-        n_wrong = 0
-        if upper.wrong is not None:
-            samples, n_wrong = samples.joined(upper.wrong), len(upper.wrong.X)
+        upper.samples = self._as_many(samples, oracle, noise, rng, n)
+        samples, n_wrong = upper.answers
         network = upper.network()
-        measured = upper.measured(self.vague) if is_sure else None
+        measured = upper.measured(self.rounding) if is_sure else None
         return Traced(network, samples, n_unsure + n_dropped + int(not is_sure), n_wrong, measured)
 
     def above(
@@ -227,7 +204,7 @@ class RoughUpper:
         Traced
             Both layers.
         """
-        first, space = self._sharp(ask, noise, rng, first), Subspace.of_rows(first.W)
+        space = Subspace.of_rows(first.W)
         below = Below(space.coordinates(first.W), first.b)
         inside = Samples(space.coordinates(samples.X), samples.Y, samples.sigma)
         search = TraceSearch(
@@ -242,25 +219,11 @@ class RoughUpper:
         search.find()
         if not search.rows:
             return None
-        asked, n_wrong = search.samples, 0
-        if search.wrong is not None:
-            asked, n_wrong = asked.joined(search.wrong), len(search.wrong.X)
+        asked, n_wrong = search.answers
         # What was asked of the first layer's neurons alone is an input, too.
         X = np.vstack([samples.X, space.points(asked.X[len(samples.X) :])])
         network = space.in_all_coordinates(search.network())
         return Traced(network, Samples(X, asked.Y, asked.sigma), 0, n_wrong)
-
-    def _sharp(self, ask: Ask, noise: NoiseFloor, rng: np.random.Generator, first: Rows) -> Rows:
-        """The same, those that are vague measured once more."""
-        is_vague = first.errors > self.vague
-        d = first.W.shape[1]
-        rows = replace(self.rows, n_points=d + 4, fine=self.vague, worst=np.inf)
-        vague, known = first.take(is_vague), first.take(~is_vague)
-        sharp, goes_on = rows.measured(ask, noise, vague, known, rng)
-        again = np.flatnonzero(is_vague)
-        order = np.concatenate([np.flatnonzero(~is_vague), again[goes_on], again[~goes_on]])
-        measured = known.joined(sharp.take(goes_on)).joined(vague.take(~goes_on))
-        return measured.take(np.argsort(order))
 
     def _signed(self, search: TraceSearch) -> tuple[TraceSearch, int, int]:
         """The same as the first layer's neurons turn on; how many are unsure; how many none reads.

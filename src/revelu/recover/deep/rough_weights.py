@@ -86,54 +86,37 @@ class _Row:
 
 @dataclass(frozen=True)
 class WeightCorrections:
-    """How weights are corrected that few answers tell.
+    """How weights are corrected that few answers tell."""
 
-    Attributes
-    ----------
-    off : float
-        An answer tells the rest of a network to ``off`` errors,
-    wrong : float
-        and is wrong by ``wrong`` times that.
-    wide : float
-        A weight lacks no more than ``wide`` times what weights of its row are in the mean.
-    n_starts : int
-        All wrong answers are begun with, then those next to one of them, so often,
-    near : tuple of int
-        as many as these say by turns,
-    n_steps : int
-        in ``n_steps`` steps,
-    n_more : int
-        and ``n_more`` more of what agrees, as long as that grows.
-    about : float
-        Those agree that contradict what a row lacks by ``about`` times the error, at first;
-    fewest : int
-        ``fewest`` have to, at least.
-    n_tried : int
-        What most agree on is tried, of ``n_tried`` rows,
-    max_corrections : int
-        and one after another is corrected, at most ``max_corrections``,
-    less : float
-        if that leaves no larger a share of what is wrong.
-    """
-
-    off: float = 20.0
     wrong: float = 3.0
+    """An answer is wrong by ``wrong`` times what counts as right."""
     wide: float = 10.0
+    """A weight lacks no more than ``wide`` times what weights of its row are in the mean."""
     n_starts: int = 12
+    """All wrong answers are begun with, then those next to one of them, so often,"""
     near: tuple[int, ...] = (4, 8, 16, 32)
+    """as many as these say by turns,"""
     n_steps: int = 30
+    """in ``n_steps`` steps,"""
     n_more: int = 4
+    """and ``n_more`` more of what agrees, as long as that grows."""
     about: float = 3.0
+    """Those agree that contradict what a row lacks by ``about`` times the error, at first;"""
     fewest: int = 4
+    """``fewest`` have to, at least."""
     n_tried: int = 8
+    """What most agree on is tried, of ``n_tried`` rows,"""
     max_corrections: int = 8
+    """and one after another is corrected, at most ``max_corrections``,"""
     less: float = 0.99
+    """if that leaves no larger a share of what is wrong."""
 
     def corrected(
         self,
         network: Network,
         samples: Samples,
         size_of_wrong: Callable[[Network, Samples], float],
+        off: float,
         rng: np.random.Generator,
     ) -> Network:
         """A network that is wrong at fewer answers for rows that these agree on, or itself.
@@ -144,10 +127,14 @@ class WeightCorrections:
             Answers, those among them at which the network is wrong.
         size_of_wrong : callable
             What a network leaves of answers, what is right counting next to nothing.
+        off : float
+            To as many errors an answer tells the rest of a network.
         """
         for _ in range(self.max_corrections):
             least = size_of_wrong(network, samples)
-            tried = [_changed(network, j, lack) for j, lack in self._lacks(network, samples, rng)]
+            tried = [
+                _changed(network, j, lack) for j, lack in self._lacks(network, samples, off, rng)
+            ]
             better = min(tried, key=lambda n: size_of_wrong(n, samples), default=network)
             if not tried or size_of_wrong(better, samples) > self.less * least:
                 break
@@ -156,21 +143,21 @@ class WeightCorrections:
         return network
 
     def _lacks(
-        self, network: Network, samples: Samples, rng: np.random.Generator
+        self, network: Network, samples: Samples, off: float, rng: np.random.Generator
     ) -> list[tuple[int, FloatArray]]:
         """Upper neurons, and what their rows lack; by how many answers agree, the most first."""
         found = []
-        for j, row in self._rows(network, samples):
+        for j, row in self._rows(network, samples, off):
             n, lack = self._agreed(row, rng)
             if n >= self.fewest:
                 found.append((n, j, lack))
         found.sort(key=lambda one: -one[0])
         return [one[1:] for one in found[: self.n_tried]]
 
-    def _rows(self, network: Network, samples: Samples) -> list[tuple[int, _Row]]:
+    def _rows(self, network: Network, samples: Samples, most_off: float) -> list[tuple[int, _Row]]:
         """What answers say of each upper row that may be wrong."""
         rest = samples.Y - network(samples.X)
-        sigma = self.off * np.broadcast_to(samples.sigma, rest.shape)
+        sigma = most_off * np.broadcast_to(samples.sigma, rest.shape)
         share = np.abs(rest / sigma).max(axis=1)
         is_wrong, is_right = share > self.wrong, share <= 1.0
         H = np.column_stack([network.activations(samples.X)[-2], np.ones(len(rest))])

@@ -14,13 +14,12 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from revelu.network import Network, add_networks
+from revelu.recover.deep.below import Below
 from revelu.recover.deep.rough_growth import RoughGrowth
 from revelu.recover.deep.rough_layers import RoughLayers, RoughLayersSearch
-from revelu.recover.deep.rough_missing import MissingNeurons
 from revelu.recover.deep.rough_traces import TracedRow, TraceSearch
 from revelu.recover.deep.rough_upper import RoughUpper
 from revelu.recover.deep.rough_weights import WeightCorrections
-from revelu.recover.deep.trace import Below
 from revelu.recover.fit.pruning import drop_idle
 from revelu.recover.method import Candidate, Disagreement, Layer, Why
 from revelu.recover.refine.measured_rows import MeasuredRows
@@ -34,114 +33,75 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class RoughWide(RoughLayers):
-    """How two hidden layers are fitted.
-
-    Attributes
-    ----------
-    few_rows : int
-        Upper layers are left at fits if lines show fewer rows of theirs than this;
-    upper : RoughUpper
-        others are traced, and all above a first layer that is wider than the input.
-    corrections : WeightCorrections
-        How weights are corrected that few answers tell.
-    growth : RoughGrowth
-        How neurons are found that no trace has found,
-    missing : MissingNeurons
-        and those fitted beside them that are often on and faint,
-    faint : float
-        also where traces end and the median of what is left is more than ``faint`` errors,
-    n_joins, gains : int, float
-        so often at most, as long as each time leaves no more than this share of it.
-    idle : float
-        Traced rows are left out that others replace to within ``idle`` errors.
-    n_wide_rounds : int
-        Rounds of growth and of a fit of all layers, at most.
-    wide_equations : float
-        Answers of these for each parameter.
-    wide_spreads : tuple of float
-        They are asked at inputs of such standard deviations: what is wrong farther out is more,
-        and hides it.
-    n_wide_fresh : int
-        Answers that a network is looked at with first,
-    looks, narrow_looks : float
-        and ``looks`` more for each parameter, or where the first is no wider than the input,
-    few_wrong : int
-        where fewer than ``few_wrong`` of these are wrong.
-    n_far_out, far_out : int, float
-        Where none is wrong, ``n_far_out`` at inputs of that deviation, if the first is no wider,
-        as many where an affine rest that is left is extreme, and those that tell weights.
-    hopeless : float
-        The search ends where more than this share of fresh answers is wrong,
-    less : float
-        or where no less than this share of what was left is
-    max_wide_stale : int
-        in ``max_wide_stale`` rounds in a row.
-    an_answer : float
-        What is left of drawn inputs counts alone where it differs by so much: by one answer that
-        is off by e times more.
-    sharp : float
-        It is whole only where answers count as wrong from ``sharp`` times the least on.
-    max_wide_repairs : int
-        A repair is as many rounds again;
-    nearly : float
-        there is none, nor another start, where no larger share of inputs is wrong in the end.
-    """
+    """How two hidden layers are fitted."""
 
     few_rows: int = 4
+    """Upper layers are left at fits if lines show fewer rows of theirs than this;"""
     upper: RoughUpper = field(default_factory=RoughUpper)
+    """others are traced, and all above a first layer that is wider than the input."""
     corrections: WeightCorrections = field(default_factory=WeightCorrections)
+    """How weights are corrected that few answers tell."""
     growth: RoughGrowth = field(default_factory=RoughGrowth)
-    missing: MissingNeurons = field(default_factory=MissingNeurons)
+    """How neurons are found that no trace has found,"""
     faint: float = 3.0
+    """and others fitted beside them where traces end and the median of what is left is more than
+    ``faint`` errors,"""
     n_joins: int = 3
     gains: float = 0.5
+    """so often at most, as long as each time leaves no more than this share of it."""
     idle: float = 0.3
-    n_wide_rounds: int = 10
+    """Traced rows are left out that others replace to within ``idle`` errors."""
     wide_equations: float = 2.5
-    n_wide_fresh: int = 1500
+    """Answers of these for each parameter."""
     wide_spreads: tuple[float, ...] = (1.0,)
+    """They are asked at inputs of such standard deviations: what is wrong farther out is more, and
+    hides it."""
+    n_wide_fresh: int = 1500
+    """Answers that a network is looked at with first,"""
     looks: float = 2.5
     narrow_looks: float = 1.0
+    """and ``looks`` more for each parameter, or where the first is no wider than the input,"""
     few_wrong: int = 24
+    """where fewer than ``few_wrong`` of these are wrong."""
     n_far_out: int = 128
     far_out: float = 2.0
+    """Where none is wrong, ``n_far_out`` at inputs of that deviation, if the first is no wider, as
+    many where an affine rest that is left is extreme, and those that tell weights."""
     hopeless: float = 0.5
-    sharp: float = 3.0
+    """The search ends where more than this share of fresh answers is wrong,"""
     less: float = 0.9
+    """or where no less than this share of what was left is"""
     max_wide_stale: int = 2
+    """in ``max_wide_stale`` rounds in a row."""
     an_answer: float = 2.0
+    """What is left of drawn inputs counts alone where it differs by so much: by one answer that is
+    off by e times more."""
+    sharp: float = 3.0
+    """It is whole only where answers count as wrong from ``sharp`` times the least on."""
     max_wide_repairs: int = 4
+    """A repair is as many rounds again;"""
     nearly: float = 0.02
+    """there is none, nor another start, where no larger share of inputs is wrong in the end."""
 
 
 @dataclass
 class RoughWideSearch(RoughLayersSearch):
-    """Two hidden layers of any widths, fitted to answers.
-
-    Attributes
-    ----------
-    grows : bool
-        Whether the network is fitted to most answers and grows where it is wrong: where its upper
-        layer was traced, or is large.
-    has_many : bool
-        Whether lines show many upper neurons.
-    layers : tuple of (W, b)
-        The first layer, as lines have shown it, where all signs are told.
-    is_nearly_right : bool
-        Whether so few inputs are wrong that no more is done.
-    measured : MeasuredRows, optional
-        What traces tell of hidden rows.
-    seen : Samples
-        Answers that a network was looked at with, of which fits see the wrong ones alone.
-    """
+    """Two hidden layers of any widths, fitted to answers."""
 
     how: RoughWide = field(default_factory=RoughWide)
     grows: bool = field(default=False, init=False)
-    layers: tuple[Layer, ...] = field(default=(), init=False)
-    is_nearly_right: bool = field(default=False, init=False)
+    """Whether the network is fitted to most answers and grows where it is wrong: where its upper
+    layer was traced, or is large."""
     has_many: bool = field(default=False, init=False)
+    """Whether lines show many upper neurons."""
+    layers: tuple[Layer, ...] = field(default=(), init=False)
+    """The first layer, as lines have shown it, where all signs are told."""
+    is_nearly_right: bool = field(default=False, init=False)
+    """Whether so few inputs are wrong that no more is done."""
     measured: MeasuredRows | None = field(default=None, init=False)
+    """What traces tell of hidden rows."""
     seen: Samples = field(init=False)
+    """Answers that a network was looked at with, of which fits see the wrong ones alone."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -259,7 +219,7 @@ class RoughWideSearch(RoughLayersSearch):
             if before <= self.how.faint:
                 break
             is_right = ~self.how.growth.wrong(network, everything)
-            network = self.how.missing.joined(network, everything.take(is_right), self.rng)
+            network = self._spare().joined(network, everything.take(is_right))
             if upper.typical(network, everything) > self.how.gains * before:
                 break
         return network
@@ -289,7 +249,7 @@ class RoughWideSearch(RoughLayersSearch):
         # What is rarely off is rarely on when it is turned round.
         often_on = (network.preactivations(self.X[self.is_drawn])[1] > 0).mean(axis=0) > 0.5
         self.network = network = network.turn_round(often_on)
-        for turn in range(self.how.n_wide_rounds):
+        for turn in range(self.how.max_rounds):
             if not network.architecture[-2]:
                 break
             self._ask(growth.where_rare(network, self.X[self.is_drawn], self.rng))
@@ -324,7 +284,7 @@ class RoughWideSearch(RoughLayersSearch):
                     continue
             some = self._evenly(network)
             if not is_sharp:
-                network = self.how.missing.joined(network, some, self.rng)
+                network = self._spare().joined(network, some)
             network = self.how.upper.refined(network, some, self.measured, is_first=not is_sharp)
         wrong = self._wrong_of(self.network, growth.least)
         share = float(wrong.mean()) if len(wrong) else 1.0
@@ -366,8 +326,9 @@ class RoughWideSearch(RoughLayersSearch):
 
     def _corrected(self, network: Network) -> Network:
         """A network with rows as wrong answers tell them, if less is wrong then."""
-        everything, size = self._everything(), self.how.growth.size_of_wrong
-        return self.how.corrections.corrected(network, everything, size, self.rng)
+        everything, growth = self._everything(), self.how.growth
+        given = growth.size_of_wrong, growth.least, self.rng
+        return self.how.corrections.corrected(network, everything, *given)
 
     def _traced(self, network: Network) -> Network:
         """A network with neurons that are traced from where it is wrong, if less is wrong then.

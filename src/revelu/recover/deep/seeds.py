@@ -4,9 +4,11 @@ Across a neuron's hyperplane the gradients change by ``c n^T``, n being the unit
 critical point says of the neuron without a walk.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from scipy.spatial.distance import cdist
 
 from revelu.numerics.confidence import SIGMAS
 from revelu.oracle import NoiseFloor
@@ -14,7 +16,7 @@ from revelu.probe.gradient import CheckedGradients
 from revelu.probe.line import Ask
 from revelu.recover.deep.segments import CriticalPoints, SegmentScan
 from revelu.recover.deep.stack import Stack
-from revelu.types import FloatArray
+from revelu.types import BoolArray, FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +44,36 @@ class Seed:
     error: float
     row: FloatArray | None = None
     row_error: float = 0.0
+
+    @property
+    def hyperplane(self) -> FloatArray:
+        """The one through it: the normal and the offset, shape (d + 1,)."""
+        return np.append(self.normal, -self.normal @ self.x)
+
+
+def are_among(rows: FloatArray, known: FloatArray, *, same: float = 1e-4) -> BoolArray:
+    """Which hyperplanes are known ones, up to sign, shape (n,).
+
+    Parameters
+    ----------
+    rows, known : ndarray, shape (n, d + 1) and (m, d + 1)
+        Weights of norm 1 and offsets.
+    same : float
+        Rows that differ by less are one: lines tell them better, and others come so near to one
+        with a probability of its d-th power.
+    """
+    apart = cdist(rows, np.vstack([known, -known]), "chebyshev")
+    return np.asarray((apart < same).any(axis=1))
+
+
+def new_hyperplanes(seeds: Sequence[Seed], rows: FloatArray) -> list[Seed]:
+    """Seeds whose hyperplanes are none of some rows, one of each, the most precise first."""
+    new: list[Seed] = []
+    for seed in sorted(seeds, key=lambda seed: seed.error):
+        known = np.vstack([rows, *(other.hyperplane[None] for other in new)])
+        if not are_among(seed.hyperplane[None], known).any():
+            new.append(seed)
+    return new
 
 
 @dataclass(frozen=True)

@@ -51,7 +51,7 @@ class SegmentScan:
     """A kink is proved by points this near on either side, as a share of the interval: that the
     two lines meet on the function proves nothing, for one may re-enter the other's piece."""
     margin: float = 0.1
-    """An interval is cut at least this share from its ends."""
+    """An interval is cut at least this share from its ends, and about as near its middle."""
     near_end: float = 0.25
     """A part of an interval keeps the points that are within this share of its ends."""
     max_rounds: int = 20
@@ -272,7 +272,8 @@ class _SegmentSearch:
 
     def _halved(self, those: _Intervals) -> _Intervals:
         """Cut about in the middle, where nothing says where."""
-        middle = those.lo + (those.hi - those.lo) * self.rng.uniform(0.4, 0.6, len(those))
+        around = 0.5 - self.how.margin, 0.5 + self.how.margin
+        middle = those.lo + (those.hi - those.lo) * self.rng.uniform(*around, len(those))
         lower = those.without([False, False, True, True]).part(those.lo, middle, self.how.near_end)
         upper = those.without([True, True, False, False]).part(middle, those.hi, self.how.near_end)
         return lower.joined(upper)

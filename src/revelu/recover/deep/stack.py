@@ -10,6 +10,7 @@ import numpy as np
 
 from revelu.network import Network
 from revelu.numerics.bisection import bisect
+from revelu.numerics.float64 import HALF_DIGITS
 from revelu.types import BoolArray, FloatArray, IntArray
 
 
@@ -96,7 +97,7 @@ class Stack:
     def spans(self, X: FloatArray) -> list[FloatArray]:
         """What gradients of all above are combinations of: orthonormal rows for each input."""
         _, sizes, V = np.linalg.svd(self.maps(X)[0], full_matrices=False)
-        faint = np.sqrt(np.finfo(float).eps)
+        faint = HALF_DIGITS
         return [v[s > faint * s[0]] for s, v in zip(sizes, V, strict=True)]
 
     def distances(self, X: FloatArray) -> FloatArray:
@@ -112,7 +113,7 @@ class Stack:
             nearest = np.minimum(nearest, apart)
         return np.asarray(nearest / np.sqrt(1.0 + (X**2).mean(axis=1)))
 
-    def explains(self, X: FloatArray, rtol: float = 1e-6) -> BoolArray:
+    def explains(self, X: FloatArray, rtol: float) -> BoolArray:
         """Tell which critical points are those of a known neuron, shape (n,).
 
         Parameters
@@ -126,6 +127,11 @@ class Stack:
     def breaks(self, x0: FloatArray, v: FloatArray, lo: float, hi: float) -> FloatArray:
         """Return where on ``x0 + t v``, ``lo < t < hi``, known neurons change, in order."""
         return self._network.kinks_on_line(x0, v, (lo, hi))
+
+    def breaks_between(self, starts: FloatArray, ends: FloatArray) -> list[FloatArray]:
+        """Return where known neurons change on each segment, as shares of it, in order."""
+        pairs = zip(starts, ends - starts, strict=True)
+        return [self.breaks(x, v, 0.0, 1.0) for x, v in pairs]
 
     def crossings(
         self, w: FloatArray, b: float, on: FloatArray, off: FloatArray

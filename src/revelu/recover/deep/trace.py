@@ -13,9 +13,6 @@ wall, and how surely:
    it the neuron's own slope is.  Places that would say little are not asked for.
 3. A kink is this neuron's if it is where it was foretold and as strong; it then says where the sum
    is 0, and what its slope is there.
-
-Of the first layer no signs need be known: ``relu(-z) = relu(z) - z``, so that beside neurons as
-they come inputs are what sums are linear in (:class:`Below`).
 """
 
 from dataclasses import dataclass, field
@@ -23,160 +20,73 @@ from dataclasses import dataclass, field
 import numpy as np
 import scipy.linalg
 
-from revelu.network import Network
+from revelu.numerics.float64 import EPS, TINY
 from revelu.numerics.records import Records
 from revelu.numerics.reweighting import larger_than_said
 from revelu.oracle import NoiseFloor
 from revelu.probe.kink_lines import KinkLines
 from revelu.probe.line import Ask
+from revelu.recover.deep.below import Below
 from revelu.recover.deep.seeds import Seed
 from revelu.types import BoolArray, FloatArray, IntArray
 
 
-@dataclass(frozen=True, eq=False)
-class Below:
-    """What sums above a first layer are linear in: its neurons, inputs while signs are open, and 1.
-
-    Attributes
-    ----------
-    W, b : ndarray, shape (m, d) and (m,)
-        The first layer, as its neurons turn on, or as it happens.
-    is_signed : bool
-        Whether they are known to turn on there: else inputs are among the features.
-    reach : float
-        Inputs farther out than this are not asked: neurons that are on up to there pass them on.
-    """
-
-    W: FloatArray
-    b: FloatArray
-    is_signed: bool = True
-    reach: float = 100.0
-
-    @property
-    def size(self) -> int:
-        """How many features there are."""
-        return len(self.b) + 1 + (0 if self.is_signed else int(self.W.shape[1]))
-
-    def on(self, X: FloatArray) -> BoolArray:
-        """Which neurons' sums are positive, shape (n, m)."""
-        return np.asarray(X @ self.W.T + self.b > 0)
-
-    def features(self, X: FloatArray) -> FloatArray:
-        """What sums are linear in, shape (n, size)."""
-        neurons, one = np.maximum(X @ self.W.T + self.b, 0.0), np.ones(len(X))
-        return np.column_stack([neurons, one] if self.is_signed else [neurons, X, one])
-
-    def slopes(self, X: FloatArray, M: FloatArray) -> FloatArray:
-        """How features change along directions ``M (n, d)``, shape (n, size)."""
-        neurons, none = (M @ self.W.T) * self.on(X), np.zeros(len(X))
-        return np.column_stack([neurons, none] if self.is_signed else [neurons, M, none])
-
-    def gradients(self, X: FloatArray, theta: FloatArray) -> FloatArray:
-        """Gradients of a sum, shape (n, d)."""
-        m = len(self.b)
-        of_neurons = (self.on(X) * theta[:m]) @ self.W
-        return of_neurons if self.is_signed else np.asarray(of_neurons + theta[m:-1])
-
-    def network(self, rows: FloatArray, C: FloatArray) -> Network:
-        """The network of rows (r, size), and outputs C (r + size, k) of these and of features."""
-        r, (m, d) = len(rows), self.W.shape
-        W, b, rest, more = self.W, self.b, C[r:-1], np.zeros(r)
-        last = C[-1]
-        if not self.is_signed:
-            W, b = np.vstack([W, np.eye(d)]), np.append(b, np.full(d, self.reach))
-            more, last = (
-                -self.reach * rows[:, m:-1].sum(axis=1),
-                last - self.reach * rest[m:].sum(0),
-            )
-        weights, biases = [W, rows[:, :-1], C[:r].T], [b, rows[:, -1] + more, last]
-        return Network(weights, biases, skip=(rest.T, np.zeros(C.shape[1])))
-
-
 @dataclass(frozen=True)
 class TraceTuning:
-    """How a surface is traced.
-
-    Attributes
-    ----------
-    wide : float
-        Standard deviation of unknowns at first, in those of known rows,
-    constant : float
-        and of the constant, and of what is linear in inputs.
-    n_steps : int
-        Steps that are drawn in a round,
-    n_walls : int
-        beyond ``n_walls`` walls at most, most of them beyond the next one,
-    first, farthest : float
-        by these shares of the way to the one after, and no farther than ``longest``.
-    n_asked : int
-        Places that are asked then at most, those that say most:
-    tells : float
-        each leaves no more than ``exp(-tells / 2)``, about, of the error with which it is foretold.
-    n_rounds : int
-        At most;
-    patience : int
-        rounds in vain that end the trace.
-    fewest : float
-        Places asked for each unknown after which it is seen whether the surface is where
-        it should be.
-    vague : float
-        A turn is open if its weight may be off by this share of those of known rows,
-    open_ : float
-        and a direction of the row if it may be by this in the end.
-    range_ : float
-        Half of the range that is asked, in standard errors of where the surface is,
-    blur : float
-        and in errors of an answer over the change of slope;
-    widest : float
-        no more than this.
-    turned : float
-        The error that a slope may have, relative to it, where it is compared.
-    steep : float
-        The share of the gradient that has to be left across a line.
-    rounding : float
-        Error of a place: rows below have some.
-    slack : float
-        Errors of seeds and answers are taken for ``slack`` times what they are.
-    surprise : float
-        Standard errors by which a kink may be off, and more strongly forgotten in the end.
-    far, farther : float
-        Standard deviations of an input to which it is traced, or ``farther`` times as far out as
-        the seed is.
-    least : float
-        The share of places at which the surface is found, if the row is one,
-    told : float
-        and they are ``told`` for each unknown at least,
-    confirms : int
-        or more than ``confirms`` where the row was measured before.
-    """
+    """How a surface is traced."""
 
     wide: float = 2.0
+    """Standard deviation of unknowns at first, in those of known rows,"""
     constant: float = 10.0
+    """and of the constant, and of what is linear in inputs."""
     n_steps: int = 300
+    """Steps that are drawn in a round,"""
     n_walls: int = 8
+    """beyond ``n_walls`` walls at most, most of them beyond the next one,"""
     first: float = 0.03
     farthest: float = 0.8
+    """by these shares of the way to the one after, and no farther than ``longest``."""
     longest: float = 0.3
     n_asked: int = 6
+    """Places that are asked then at most, those that say most:"""
     tells: float = 4.0
+    """each leaves no more than ``exp(-tells / 2)``, about, of the error with which it is
+    foretold."""
     n_rounds: int = 150
+    """At most;"""
     patience: int = 8
+    """rounds in vain that end the trace."""
     fewest: float = 2.0
+    """Places asked for each unknown after which it is seen whether the surface is where it should
+    be."""
     vague: float = 0.05
-    open_: float = 0.05
+    """A turn is open if its weight may be off by this share of those of known rows, and a direction
+    of the row in the end."""
     range_: float = 6.0
+    """Half of the range that is asked, in standard errors of where the surface is,"""
     blur: float = 300.0
+    """and in errors of an answer over the change of slope;"""
     widest: float = 0.25
+    """no more than this."""
     turned: float = 0.3
+    """The error that a slope may have, relative to it, where it is compared."""
     steep: float = 0.1
+    """The share of the gradient that has to be left across a line."""
     rounding: float = 1e-5
+    """Error of a place: rows below have some."""
     slack: float = 3.0
+    """Errors of seeds and answers are taken for ``slack`` times what they are."""
     surprise: float = 4.0
+    """Standard errors by which a kink may be off, and more strongly forgotten in the end."""
     far: float = 2.5
     farther: float = 0.0
+    """Standard deviations of an input to which it is traced, or ``farther`` times as far out as the
+    seed is."""
     least: float = 0.5
-    told: float = 1.0
+    """The share of places at which the surface is found, and more of them than unknowns, if the row
+    is one,"""
     confirms: int = 3
+    """or more than ``confirms`` where the row was measured before."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -279,22 +189,12 @@ class Trace:
         self._solve()
 
     @property
-    def undetermined(self) -> FloatArray:
-        """Directions of the row that are not known, (size, q)."""
-        least = self.how.open_ * self.scale
-        return open_directions(self.covariance, len(self.below.b), least)
-
-    @property
     def is_found(self) -> bool:
         """Whether the surface was where it was foretold to be, mostly, and more often than needed.
 
-        Each place tells one of the unknowns that are not open in the end.
+        Each place tells one of the unknowns; a row that is known each one confirms.
         """
-        n_told = self.below.size - self.undetermined.shape[1]
-        least = max(n_told, self.how.told * self.below.size)
-        if self.seed.row is not None:
-            # Of a row that is known each place confirms it.
-            least = self.how.confirms
+        least = self.below.size if self.seed.row is None else self.how.confirms
         return bool(self.n_found > max(least, self.how.least * self.n_asked))
 
     @property
@@ -327,7 +227,7 @@ class Trace:
         most = self.how.surprise * np.hypot(error, self.strength * places.vague)
         most += 1e-2 * foretold
         mine = seen.is_kink & (np.abs(jumps - foretold) < most) & (aside < most)
-        off = self.how.surprise * places.doubt + 0.02 * places.T
+        off = self.how.surprise * places.doubt + self.place / places.slope
         those = np.flatnonzero(mine & (np.abs(seen.tau) < off))
         if len(those):
             beside = ask(lines.beside(those, seen.tau))
@@ -360,17 +260,13 @@ class Trace:
         larger = larger_than_said(off)
         self.covariance = scipy.linalg.cho_solve(factor, np.eye(len(M))) * larger**2
 
-    def _states(self, X: FloatArray) -> BoolArray:
-        """Which neurons are on, of the first layer and of known ones above."""
-        return np.hstack([self.below.on(X), self.below.features(X) @ self.others.T > 0])
-
     def _steps(self, open_: IntArray) -> tuple[FloatArray, FloatArray]:
         """Points of the surface, and others along it, beyond a few walls, shape (n, d) each."""
         how, rng, n = self.how, self.rng, self.how.n_steps
         W, b = self.below.W, self.below.b
         X = np.array(self.points)[rng.integers(len(self.points), size=n)]
-        G, tiny = self.below.gradients(X, self.theta), np.finfo(np.float64).tiny
-        G /= np.maximum(np.linalg.norm(G, axis=1), tiny)[:, None]
+        G = self.below.gradients(X, self.theta)
+        G /= np.maximum(np.linalg.norm(G, axis=1), TINY)[:, None]
         E = rng.standard_normal(X.shape)
         E /= np.linalg.norm(E, axis=1)[:, None]
         Z = X @ W.T + b
@@ -382,10 +278,10 @@ class Trace:
             E[:half] = side * W[aims] + 0.5 * E[:half]
         E -= (E * G).sum(axis=1)[:, None] * G
         # On a line a surface is a point, which no step leaves.
-        E /= np.maximum(np.linalg.norm(E, axis=1), tiny)[:, None]
+        E /= np.maximum(np.linalg.norm(E, axis=1), TINY)[:, None]
         slopes = E @ W.T
-        t = np.abs(Z) / np.maximum(np.abs(slopes), 1e-12)
-        t = np.sort(np.where(Z * slopes < 0, t, 1e3), axis=1)[:, : how.n_walls]
+        t = np.abs(Z) / np.maximum(np.abs(slopes), EPS)
+        t = np.sort(np.where(Z * slopes < 0, t, 2.0 * self.reach), axis=1)[:, : how.n_walls]
         t = np.hstack([np.zeros((n, 1)), t])
         n_crossed = np.minimum(rng.geometric(0.4, n) - (rng.random(n) < 0.15), t.shape[1] - 2)
         n_crossed = np.where(rng.random(n) < 0.25, rng.integers(t.shape[1] - 1, size=n), n_crossed)
@@ -407,22 +303,23 @@ class Trace:
             values = F @ self.theta
             turned = (below.on(X) != before) & is_open
             M = self._across(G, turned)
-            size = np.maximum(np.linalg.norm(M, axis=1), 1e-12)
+            size = np.maximum(np.linalg.norm(M, axis=1), EPS)
             M /= size[:, None]
             if turn < 4:
                 X = X + np.clip(-values / size, -longest, longest)[:, None] * M
         gradient = np.linalg.norm(G, axis=1)
-        slope = np.maximum((M * G).sum(axis=1), 1e-12)
+        slope = np.maximum((M * G).sum(axis=1), EPS)
         slopes = below.slopes(X, M)
         doubt = np.sqrt(_quadratic(F, self.covariance)) / slope
         vague = np.sqrt(_quadratic(slopes, self.covariance))
         T = how.range_ * doubt + how.blur * self.sigma / (self.strength * slope)
         told = (turned.sum(axis=1) < min(3, d)) & (slope > how.steep * gradient)
-        told &= (np.abs(values) < 1e-6 * gradient) & (how.widest * self.size > T)
+        told &= (np.abs(values) < how.rounding * gradient) & (how.widest * self.size > T)
         told &= (vague < how.turned * slope) & (np.linalg.norm(X, axis=1) < self.reach)
-        states = self._states(X)
+        states = below.states(X, self.others)
         for side in (1.0, -1.0):
-            told &= (self._states(X + side * T[:, None] * M) == states).all(axis=1)
+            there = X + side * T[:, None] * M
+            told &= (below.states(there, self.others) == states).all(axis=1)
         return _Places(X, M, T, F, slopes, slope, doubt, vague).take(told)
 
     def _across(self, G: FloatArray, turned: BoolArray) -> FloatArray:
@@ -437,7 +334,7 @@ class Trace:
             w = unit[one] * is_one[:, None]
             for q in crossed:
                 w = w - (w * q).sum(axis=1)[:, None] * q
-            w = w / np.maximum(np.linalg.norm(w, axis=1), 1e-300)[:, None]
+            w = w / np.maximum(np.linalg.norm(w, axis=1), TINY)[:, None]
             M -= (M * w).sum(axis=1)[:, None] * w
             crossed.append(w)
             left[rows, one] = False
@@ -450,10 +347,8 @@ class Trace:
         noise = places.slope * self.how.rounding + self.place
         C, chosen, F = self.covariance.copy(), list[int](), places.F
         spread = _quadratic(F, C)
-        # Wide ranges hold kinks of others more often.
-        risk = 0.05 * np.log1p((places.T / 0.02) ** 2)
         for _ in range(self.how.n_asked):
-            told = np.log1p(spread / noise**2) - risk
+            told = np.log1p(spread / noise**2)
             told[chosen] = -np.inf
             best = int(told.argmax())
             if told[best] < self.how.tells:

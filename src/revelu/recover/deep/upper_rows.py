@@ -31,13 +31,12 @@ class UpperRows:
     V, c : ndarray, shape (n, m) and (n,)
     is_known : ndarray of bool, shape (n, m)
         Which weights of ``V`` some seed has told; others are 0.
-    same : float
-        What seeds of one neuron differ by at most, relative to their rows; less is rounding.
     """
 
     first: Layer
     unit: FloatArray
     same: float = 1e-5
+    """What seeds of one neuron differ by at most, relative to their rows; less is rounding."""
     A: FloatArray = field(init=False)
     V: FloatArray = field(init=False)
     c: FloatArray = field(init=False)

@@ -48,7 +48,8 @@ class WalkTuning:
     sure: float = 1e-4
     """A range, relative to the point, that is too narrow for another neuron's kink."""
     exact: float = 1e-9
-    """What rounding leaves of a predicted place, relative to the point."""
+    """What rounding leaves of a predicted place, relative to the point, and of features there: a
+    row whose relative error is no larger is known well enough."""
     caution: float = 10.0
     """Points of the surface err by ``caution`` times what answers let them: rows below err, too."""
     wide: float = 10.0
@@ -65,8 +66,6 @@ class WalkTuning:
     """and for each unknown."""
     n_last: int = 3
     """Times that they are solved for at most when all are found."""
-    precise: float = 1e-9
-    """The relative error of a row at which they are known well enough."""
     n_flat: int = 4
     """Points, of the piece around a seed or beyond as many walls, of which one has to tell whether
     the surface turns where known neurons of its layer change, as a deeper one's; moves to each,"""
@@ -214,7 +213,7 @@ class Walk:
                 yield from self._refine()
         for _ in range(t.n_last):
             yield from self._refine()
-            if estimate.spread <= t.precise:
+            if estimate.spread <= t.exact:
                 break
         yield from self._test(t.n_fresh_if_open if estimate.n_undetermined else t.n_fresh)
 
@@ -223,7 +222,7 @@ class Walk:
         theta = self.estimate.theta[: len(self.frame.b) or -1]
         known = theta[~self.is_open[: len(theta)] & (theta != 0)]
         if len(known) >= 4:
-            self.scale = float(np.median(np.abs(known))) + 1e-3 / np.sqrt(self.frame.size)
+            self.scale = float(np.median(np.abs(known)))
         return Surface(self.frame, self.signs, self.estimate.drawn(self.scale))
 
     def _advance(self, tries: Sequence[tuple[float, float]]) -> Questions:
@@ -373,7 +372,7 @@ class Walk:
         features = self.frame.features(there, self.signs)
         # The states hold if no other wall lies between.
         read = self.frame.features(self.frame.region(there.X), self.signs)
-        limit = 1e-9 * (1.0 + np.linalg.norm(there.X, axis=1))
+        limit = self.tuning.exact * (1.0 + np.linalg.norm(there.X, axis=1))
         holds = np.abs(read - features).max(axis=1, initial=0.0) <= limit
         for row, error in zip(features[holds], errors[rows[holds]], strict=True):
             self.errors.append(self.tuning.caution * float(error))

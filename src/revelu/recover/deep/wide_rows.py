@@ -7,7 +7,7 @@ another line.  Planes that lines agree on better than by chance
 line across a plane, its own where it is told to be.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 from scipy.stats import binom
@@ -15,7 +15,7 @@ from scipy.stats import binom
 from revelu.numerics.confidence import SIGMAS
 from revelu.oracle import NoiseFloor
 from revelu.probe.hyperplane import points_on_hyperplanes
-from revelu.probe.kink_lines import KinkLines, plane_through
+from revelu.probe.kink_lines import KinkLines
 from revelu.probe.line import Ask
 from revelu.recover.deep.line_planes import Plane, PlaneTuning, planes, rows_of, sizes
 from revelu.recover.deep.rough_rows import RoughRows, unit
@@ -26,60 +26,35 @@ from revelu.types import BoolArray, FloatArray, IntArray
 
 @dataclass(frozen=True)
 class WideRows:
-    """How a first layer is found that is wider than the input.
-
-    Attributes
-    ----------
-    rough : RoughRows
-        How rows are measured.
-    planes : PlaneTuning
-        How planes are laid through what lines show.
-    n_lines : tuple of int
-        Lines of one round after the other,
-    max_quiet : int
-        until ``max_quiet`` in a row show no new row: traces above a layer that lacks one go astray.
-    near : float
-        A kink is on a known hyperplane if it is no farther than ``near`` times what it may be off.
-    least : int
-        Lines that have to agree,
-    by_chance : float
-        so well that kinks of others would with no larger probability.
-    chance : float
-        Where kinks lie around a plane as others' would with a larger one, it is no neuron's.
-    n_points : int
-        So many points of each are measured,
-    n_rounds : int
-        and as many again, so often, until
-    fine : float
-        its row errs by no more than this,
-    n_drawn : int
-        of ``n_drawn`` times more those that other hyperplanes are farthest from.
-    worst : float
-        Those of a larger error go.
-    longer, clear : float
-        Where a row is measured again that no line has shown so, lines are ``longer`` times as long,
-        up to this share of the way to other hyperplanes,
-    met, met_longer : float
-        and have to meet it at this share of the points, or at that where they did not before.
-    """
+    """How a first layer is found that is wider than the input."""
 
     rough: RoughRows = field(default_factory=RoughRows)
+    """How rows are measured."""
     planes: PlaneTuning = field(default_factory=PlaneTuning)
+    """How planes are laid through what lines show."""
     n_lines: tuple[int, ...] = (8, *20 * (2,))
+    """Lines of one round after the other,"""
     max_quiet: int = 3
+    """until ``max_quiet`` in a row show no new row: traces above a layer that lacks one go
+    astray."""
     near: float = 3.0
+    """A kink is on a known hyperplane if it is no farther than ``near`` times what it may be
+    off."""
     least: int = 2
-    by_chance: float = 1e-4
+    """Lines that have to agree,"""
     chance: float = 1e-4
+    """so well that kinks of others would with no larger probability.  Where kinks lie around a
+    plane as others' would with a larger one, it is no neuron's."""
     n_points: int = 16
+    """So many points of each are measured,"""
     n_rounds: int = 3
+    """and as many again, so often, until"""
     fine: float = 1.5e-6
+    """its row errs by no more than this,"""
     n_drawn: int = 8
+    """of ``n_drawn`` times more those that other hyperplanes are farthest from."""
     worst: float = 4e-5
-    longer: float = 10.0
-    clear: float = 0.7
-    met: float = 0.5
-    met_longer: float = 0.75
+    """Those of a larger error go."""
 
     def find(
         self, ask: Ask, d: int, noise: NoiseFloor, rng: np.random.Generator
@@ -91,7 +66,7 @@ class WideRows:
         for n in self.n_lines:
             n_known = len(first)
             before = seen, lines
-            seen, lines, first = self._looked(ask, noise, rng, first, before, n, self.by_chance)
+            seen, lines, first = self._looked(ask, noise, rng, first, before, n, self.chance)
             n_quiet = n_quiet + 1 if n_known and len(first) == n_known else 0
             if n_quiet == self.max_quiet:
                 break
@@ -163,7 +138,7 @@ class WideRows:
             rows = np.array([plane.row for plane in found])
             errors = np.array([plane.error for plane in found])
             args = rows[:, :-1], rows[:, -1], errors, todo, known, n
-            lines = self._clear_lines(*args, np.ones(len(todo)), noise, rng)
+            lines = self._clear_lines(*args, noise, rng)
             seen = lines.read(ask(lines.points), noise)
             meets = lines.meets(seen)
             for j, i in enumerate(todo):
@@ -182,45 +157,6 @@ class WideRows:
         is_exact = np.array([plane.error < self.worst for plane in found], dtype=bool)
         return np.asarray(goes_on & is_exact)
 
-    def measured(
-        self, ask: Ask, noise: NoiseFloor, rows: Rows, known: Rows, rng: np.random.Generator
-    ) -> tuple[Rows, BoolArray]:
-        """Take the plane through points of each row, those again that are vague after that.
-
-        Returns
-        -------
-        rows : Rows
-        goes_on : ndarray of bool, shape (m,)
-            Whether the function bends where each row's hyperplane is, as far as points were taken.
-        """
-        goes_on = np.zeros(len(rows), dtype=bool)
-        W, b, errors = rows.W.copy(), rows.b.copy(), rows.errors.copy()
-        todo = np.arange(len(rows))
-        d = W.shape[1]
-        for n in (self.n_points, 2 * self.n_points):
-            if not len(todo):
-                break
-            is_last = n > self.n_points
-            longer = np.where(goes_on[todo], 1.0, self.longer if is_last else 1.0)
-            lines = self._clear_lines(W, b, errors, todo, known, n, longer, noise, rng)
-            seen = lines.read(ask(lines.points), noise)
-            points = np.column_stack([lines.meets(seen), np.ones(len(lines.X))])
-            parts = (a.reshape(len(todo), n, -1) for a in (seen.is_kink, points, seen.tau_error))
-            for i, is_kink, A, off in zip(todo, *parts, strict=True):
-                own = is_kink[:, 0]
-                share = self.met_longer if is_last and not goes_on[i] else self.met
-                # A plane that others bend claims more than more points of it confirm.
-                goes_on[i] = False
-                if own.sum() < max(d + 2, share * n):
-                    continue
-                row, error = plane_through(A[own], off[own, 0], np.append(W[i], b[i]))
-                agrees = np.linalg.norm(row[:-1] - W[i]) <= SIGMAS * max(errors[i], self.fine)
-                if agrees:
-                    W[i], b[i], errors[i] = row[:-1], row[-1], error
-                goes_on[i] = agrees and errors[i] < self.worst
-            todo = np.flatnonzero(errors > self.fine)
-        return replace(rows, W=W, b=b, errors=errors), goes_on
-
     def _clear_lines(
         self,
         W: FloatArray,
@@ -229,14 +165,10 @@ class WideRows:
         which: IntArray,
         known: Rows,
         n: int,
-        longer: FloatArray,
         noise: NoiseFloor,
         rng: np.random.Generator,
     ) -> KinkLines:
-        """Lines across hyperplanes, ``n`` each, where no other hyperplane is near.
-
-        Those of faint neurons show on longer ones.
-        """
+        """Lines across hyperplanes, ``n`` each, where no other hyperplane is near."""
         rows = np.repeat(which, n * self.n_drawn)
         X, M = points_on_hyperplanes(rng, W[rows], b[rows])
         growth = noise.growth(X)
@@ -248,7 +180,5 @@ class WideRows:
         order = np.argsort(-room.reshape(len(which), -1), axis=1)[:, :n]
         best = (order + np.arange(len(which))[:, None] * n * self.n_drawn).ravel()
         how = self.rough.crossings
-        T = np.clip(how.margin * errors[rows[best]], how.shortest, how.longest)
-        T = np.clip(np.repeat(longer, n) * T, T, np.maximum(self.clear * room[best], T))
-        T = T * growth[best]
+        T = np.clip(how.margin * errors[rows[best]], how.shortest, how.longest) * growth[best]
         return KinkLines(X[best], M[best], np.zeros(len(best)), T)

@@ -48,45 +48,30 @@ class Walks(Records):
 
 @dataclass(frozen=True)
 class WalkPace:
-    """How walks go.
-
-    Attributes
-    ----------
-    n_steps : int
-        Places looked at first,
-    stride : float
-        each ``stride`` times as far as the one before.
-    room : float
-        Labels are looked at ``room`` errors of the plane off it.
-    step : float
-        How far behind a bend the next facet is measured, relative to the place.
-    bracket : float
-        How precisely the bend is found first, in such steps.
-    away : float
-        How far from where the walk came from to look for the border behind, in radians.
-    inner : float
-        The step beside a point behind a bend, in such steps.
-    n_slopes : int
-        Slopes that tell which bend seen before has the same neuron: two are unknown.
-    worst : float
-        A facet known less precisely, in radians, is measured, not predicted.
-    slightest : float
-        A hyperplane counts as passed where a bend by this slope would have been seen.
-    coarse : tuple of float
-        Stride, and the step beside a point behind a bend, where labels tell few digits.
-    """
+    """How walks go."""
 
     n_steps: int = 8
+    """Places looked at first,"""
     stride: float = 8.0
+    """each ``stride`` times as far as the one before."""
     room: float = 4.0
+    """Labels are looked at ``room`` errors of the plane off it."""
     step: float = 4e-3
+    """How far behind a bend the next facet is measured, relative to the place."""
     bracket: float = 0.05
+    """How precisely the bend is found first, in such steps."""
     away: float = 0.1
+    """How far from where the walk came from to look for the border behind, in radians."""
     inner: float = 0.1
+    """The step beside a point behind a bend, in such steps."""
     n_slopes: int = 4
+    """Slopes that tell which bend seen before has the same neuron: two are unknown."""
     worst: float = 1e-5
+    """A facet known less precisely, in radians, is measured, not predicted."""
     slightest: float = np.inf
+    """A hyperplane counts as passed where a bend by this slope would have been seen."""
     coarse: tuple[float, float] = (3.0, 0.5)
+    """Stride, and the step beside a point behind a bend, where labels tell few digits."""
 
     def at(self, told: Told) -> "WalkPace":
         """Return what serves where labels tell few digits: longer steps.

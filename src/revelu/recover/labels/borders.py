@@ -63,16 +63,6 @@ class Pool:
 
     Attributes
     ----------
-    scales : tuple of float
-        Inputs are of N(0, s²) for each s.
-    n_first : int
-        Inputs of each scale, at first.
-    wider : tuple of float
-        Scales of ten times as many inputs, one after another while there is one label only.
-    fewest : int
-        Classes with fewer members are enriched.
-    radii : tuple of float
-        How far around a point to look for more, relative to its size.
     domain : AllInputs
         Where all inputs are.
     """
@@ -81,10 +71,15 @@ class Pool:
     dim: int
     rng: np.random.Generator
     scales: tuple[float, ...] = (1.0, 1.5, 2.5)
+    """Inputs are of N(0, s²) for each s."""
     n_first: int = 100
+    """Inputs of each scale, at first."""
     wider: tuple[float, ...] = (1.0, 10.0, 100.0, 0.1)
+    """Scales of ten times as many inputs, one after another while there is one label only."""
     fewest: int = 20
+    """Classes with fewer members are enriched."""
     radii: tuple[float, ...] = (0.3, 0.1, 0.03)
+    """How far around a point to look for more, relative to its size."""
     domain: AllInputs = EVERYWHERE
     X: FloatArray = field(init=False)
     labels: FloatArray = field(init=False)

@@ -29,27 +29,18 @@ from revelu.types import BoolArray, FloatArray, IntArray
 
 @dataclass(frozen=True)
 class Spectrum:
-    """When a system of equations has null vectors.
-
-    Attributes
-    ----------
-    largest : float
-        A singular value that counts as none, at most, over the largest one.
-    floor : float
-        Smaller ones are all alike: rows of neurons are known no better.
-    gap : float
-        The next one is ``gap`` times as large, at least.
-    lonely : float
-        Points at which the slope is so large, relative to the largest, show a null vector.
-    sloping : float
-        A null vector whose slopes across borders are a smaller share of the largest is idle.
-    """
+    """When a system of equations has null vectors."""
 
     largest: float = 1e-5
+    """A singular value that counts as none, at most, over the largest one."""
     floor: float = 1e-9
+    """Smaller ones are all alike: rows of neurons are known no better."""
     gap: float = 30.0
+    """The next one is ``gap`` times as large, at least."""
     lonely: float = 0.1
+    """Points at which the slope is so large, relative to the largest, show a null vector."""
     sloping: float = 1e-6
+    """A null vector whose slopes across borders are a smaller share of the largest is idle."""
 
     def at(self, told: Told) -> "Spectrum":
         """Return what serves where labels tell few digits.
@@ -152,7 +143,7 @@ def fit_columns(
     m = len(V)
     on = X @ V[:, :d].T + V[:, d] > 0
     # Without a neuron borders are planes, whatever they are normal to.
-    every = np.eye(d) if wide or not m else _row_space(V[:, :d])
+    every = np.eye(d) if wide or not m else _row_space(V[:, :d], spectrum.floor)
     basis = every if skip else np.empty((0, d))
     phi = np.column_stack([np.where(on, X @ V[:, :d].T + V[:, d], 0.0), X @ basis.T, np.ones(n)])
     M, scale = _equations(phi, a, b, k, spectrum.floor)
@@ -263,10 +254,10 @@ def _n_null(sizes: FloatArray, spectrum: Spectrum) -> int:
     return int(np.argmax(known[1 : small + 1] / known[:small])) + 1
 
 
-def _row_space(W: FloatArray) -> FloatArray:
+def _row_space(W: FloatArray, floor: float) -> FloatArray:
     """An orthonormal basis of the row space, (rank, d)."""
     _, sizes, right = np.linalg.svd(W, full_matrices=False)
-    return np.asarray(right[sizes > 1e-9 * sizes.max(initial=0.0)])
+    return np.asarray(right[sizes > floor * sizes.max(initial=0.0)])
 
 
 def _slopes(

@@ -35,15 +35,13 @@ class LayerOutputs(AllInputs):
     ----------
     V : ndarray, shape (m, d + 1)
         The layer's affine maps.
-    margin : float
-        Nor smaller than this: where the layer is not known precisely, its zeros are not.
-    beside : float
-        How far off its walls outputs are moved, that borders beside them can be followed.
     """
 
     V: FloatArray
     margin: float = 1e-3
+    """Nor smaller than this: where the layer is not known precisely, its zeros are not."""
     beside: float = 0.05
+    """How far off its walls outputs are moved, that borders beside them can be followed."""
 
     def draw(self, rng: np.random.Generator, shape: tuple[int, int]) -> FloatArray:
         """Outputs for inputs of N(0, I)."""

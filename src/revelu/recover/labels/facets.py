@@ -70,29 +70,19 @@ class Facets(Records):
 
 @dataclass(frozen=True)
 class Precision:
-    """How precisely labels tell places.
-
-    Attributes
-    ----------
-    rtol : float
-        Borders are told to this share of an input's size: some roundings of float64.
-    flat : float
-        A facet is flat where its plane tells the labels at this many times that distance.
-    n_tests : int
-        Places around a point at which that is seen.
-    shrink : float
-        What is not flat is measured again so much nearer.
-    attempts : int
-    coarse : tuple
-        ``shrink`` and ``attempts`` where labels tell few digits.
-    """
+    """How precisely labels tell places."""
 
     rtol: float = 1e-13
+    """Borders are told to this share of an input's size: some roundings of float64."""
     flat: float = 8.0
+    """A facet is flat where its plane tells the labels at this many times that distance."""
     n_tests: int = 4
+    """Places around a point at which that is seen."""
     shrink: float = 8.0
+    """What is not flat is measured again so much nearer."""
     attempts: int = 3
     coarse: tuple[float, int] = (2.5, 4)
+    """``shrink`` and ``attempts`` where labels tell few digits."""
 
     def at(self, told: Told) -> "Precision":
         """Return what serves where labels tell few digits.

@@ -25,101 +25,69 @@ from revelu.types import BoolArray, FloatArray, IntArray
 
 @dataclass(frozen=True)
 class Depth:
-    """When a row is of the first layer.
-
-    Attributes
-    ----------
-    n_places : int
-        Places of its hyperplane at which borders are to bend,
-    n_drawn : int
-        between inputs of the pool, of which ``n_drawn`` are moved there for each,
-    farther : tuple of float
-        some of them farther out.
-    fewest : int
-        Of fewer places where borders were found nothing is concluded.
-    beside, seen_beside : float, float
-        How far beside the hyperplane heights are taken, relative to an input's size; and to see
-        whether borders bend there at all.
-    most_straight : float
-        A larger share of places without a bend is of a neuron above.  A border there may bend by
-        less than its place is told, but rarely.
-    farthest, wider : float, float
-        How far beside it is where a row is known to fewer digits, in its errors.
-    n_heights : int
-        Heights on either side of which two tell where a border bends, and others that it bends
-        nowhere else.
-    room : float
-        What heights on both sides are off a line by ``room`` times their precision is a bend.
-    surplus : float
-        Places for each unknown of a row that is told to more digits,
-    fewest_over : float
-        of which it takes more than ``fewest_over`` an input,
-    coarse : tuple
-        ``surplus``, ``fewest_over``, ``n_heights`` and ``clear`` where labels tell few digits,
-    between : float
-        and ``nearest``: there bends are between the heights next to the hyperplane at most,
-    nearest : float
-        where its bends are seen within ``nearest`` steps of the hyperplane.
-    n_parts : int
-        Of points that are on no hyperplane, the farthest are left out, one of ``n_parts``.
-    n_weighings, typical : int, float
-        How often the points of one are weighed anew: the median distance is less than ``typical``
-        errors, and those that are ``typical`` times as far off weigh half.
-    clear : float
-        Points are left out where the hyperplane of another row is as near as ``clear`` steps.
-    same : float
-        Rows that differ by less are one.
-    fewest_above : int
-        Fewer rows whose hyperplanes end were found by chance.
-    most_alone : int
-        Rows, none of which bends all borders, that no network is the reason of; half as
-        many where walks have passed more hyperplanes than ended at any.
-    margin : float
-        The next layer is looked at where no output of the first is smaller.
-    most_idle : int
-        Generations of the survey without a new row, until it ends,
-    n_restarts : int
-        each of which begins at ``n_restarts`` borders, too,
-    n_confirmed : int
-        Fresh borders whose normals must be of the rows found, before none is called missing.
-    n_attempts : int
-        Times that the survey goes on where what lies above is not found.
-    reach : tuple of float
-        and has walks head as many times as far out as these say, by turns.
-    worst : float
-        Facets known less precisely, in radians, tell no sign.
-    """
+    """When a row is of the first layer."""
 
     n_places: int = 12
+    """Places of its hyperplane at which borders are to bend,"""
     n_drawn: int = 5
+    """between inputs of the pool, of which ``n_drawn`` are moved there for each,"""
     farther: tuple[float, ...] = (1.0, 4.0)
+    """some of them farther out."""
     fewest: int = 6
+    """Of fewer places where borders were found nothing is concluded."""
     beside: float = 1e-3
-    seen_beside: float = 1e-3
+    """How far beside the hyperplane heights are taken, relative to an input's size."""
+    most_straight: float = 0.05
+    """A larger share of places without a bend is of a neuron above.  A border there may bend by
+    less than its place is told, but rarely."""
     farthest: float = 1e-3
     wider: float = 8.0
+    """How far beside it is where a row is known to fewer digits, in its errors; and to see whether
+    borders bend there at all."""
     n_heights: int = 2
-    most_straight: float = 0.05
+    """Heights on either side of which two tell where a border bends, and others that it bends
+    nowhere else."""
     room: float = 16.0
+    """What heights on both sides are off a line by ``room`` times their precision is a bend."""
     surplus: float = 1.5
+    """Places for each unknown of a row that is told to more digits,"""
     fewest_over: float = 1.0
+    """of which it takes more than ``fewest_over`` an input,"""
     coarse: tuple[float, float, int, float] = (6.0, 1.25, 3, 1.0)
+    """``surplus``, ``fewest_over``, ``n_heights`` and ``clear`` where labels tell few digits,"""
     between: float = 0.9
+    """and ``nearest``: there bends are between the heights next to the hyperplane at most,"""
     nearest: float = 0.01
+    """where its bends are seen within ``nearest`` steps of the hyperplane."""
     n_parts: int = 16
+    """Of points that are on no hyperplane, the farthest are left out, one of ``n_parts``."""
     n_weighings: int = 6
     typical: float = 6.0
+    """How often the points of one are weighed anew: the median distance is less than ``typical``
+    errors, and those that are ``typical`` times as far off weigh half."""
     clear: float = 0.0
+    """Points are left out where the hyperplane of another row is as near as ``clear`` steps."""
     same: float = 1e-4
-    worst: float = 1e-8
+    """Rows that differ by less are one."""
     fewest_above: int = 3
+    """Fewer rows whose hyperplanes end were found by chance."""
     most_alone: int = 24
+    """Rows, none of which bends all borders, that no network is the reason of; half as many where
+    walks have passed more hyperplanes than ended at any."""
     margin: float = 1e-3
+    """The next layer is looked at where no output of the first is smaller."""
     most_idle: int = 16
+    """Generations of the survey without a new row, until it ends,"""
     n_restarts: int = 4
+    """each of which begins at ``n_restarts`` borders, too,"""
     n_confirmed: int = 24
+    """Fresh borders whose normals must be of the rows found, before none is called missing."""
     n_attempts: int = 3
+    """Times that the survey goes on where what lies above is not found."""
     reach: tuple[float, ...] = (1.0, 2.0, 4.0, 8.0)
+    """and has walks head as many times as far out as these say, by turns."""
+    worst: float = 1e-8
+    """Facets known less precisely, in radians, tell no sign."""
 
     def at(self, told: Told) -> "Depth":
         """Return what serves where labels tell few digits.
@@ -131,7 +99,6 @@ class Depth:
         return replace(
             self,
             farthest=max(self.farthest, told.step / 5.0),
-            seen_beside=max(self.seen_beside, told.step / 5.0),
             nearest=max(self.nearest, self.between),
             n_heights=n_heights,
             fewest_over=fewest_over,
@@ -154,7 +121,7 @@ def share_bent(
     """
     m = len(V)
     found, row = _borders_on_hyperplanes(pool, V, precision, depth, depth.n_places)
-    t, _ = _heights_beside(pool, found, V[row, :-1], (1.0, -1.0), precision, depth.seen_beside)
+    t, _ = _heights_beside(pool, found, V[row, :-1], (1.0, -1.0), precision, depth.farthest)
     off = np.abs(t.sum(axis=0))
     known = np.isfinite(off)
     bent = known & (off > depth.room * precision.atol(found.X))

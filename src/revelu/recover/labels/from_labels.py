@@ -24,64 +24,50 @@ class FromLabels(Method):
 
     Attributes
     ----------
-    n_starts : int
-        Border points at which the survey begins.
-    max_generations, patience : int
-        Of the survey, and how many in a row may find no neuron.
-    n_restarts : int
-        Points that are farthest off, at which it goes on.
-    n_completions : int
-        How often border points are added where too few tell, before the survey goes on.
-    n_wrong : int
-        Segments on which borders were predicted wrongly that it learns from at once.
-    surplus, surplus_above : float
-        Border points for each unknown of the output layer; and of one above two hidden layers,
-        where some neurons are on at few borders only.
-    n_fresh, n_fresh_above : int
-        Fresh border points at which the survey goes on, too; and above a first layer.
-    most_wrong : float
-        Share of predicted borders that may be others while a network of many weights, or one of
-        two hidden layers, is refined: fresh labels beside them tell then.
-    farther, n_farther : float, int
-        Where all borders are explained and something is missing, walks go ``farther`` times as
-        far, ``n_farther`` times.
-    faintest : float
-        A row whose column is a smaller share of the others is no neuron.
-    largest_rest : float
-        Border points are farther off a network that lacks a neuron, somewhere,
-    room_of_rest : float
-        by more than ``room_of_rest`` of the errors that labels of few digits leave.
-    rough, least_bent : float, float
-        Where labels tell few digits, rows known to ``rough`` times what normals are told to are
-        measured again; they are neurons where such a share of borders bends at them.
-    max_denied, max_repairs : int, int
-        Times that it goes on where borders that a network predicts are others, and where fresh
-        labels disagree.
     precision, pace, matching, effort, roughness, rounding, spectrum, turning, polish, depth
     two_inputs, slicing
         What tunes the steps.
     """
 
     n_starts: int = 24
+    """Border points at which the survey begins."""
     max_generations: int = 200
     patience: int = 60
+    """Of the survey, and how many in a row may find no neuron."""
     n_restarts: int = 6
+    """Points that are farthest off, at which it goes on."""
     n_completions: int = 6
+    """How often border points are added where too few tell, before the survey goes on."""
     n_wrong: int = 64
+    """Segments on which borders were predicted wrongly that it learns from at once."""
     surplus: float = 1.6
     surplus_above: float = 3.0
+    """Border points for each unknown of the output layer; and of one above two hidden layers, where
+    some neurons are on at few borders only."""
     n_fresh: int = 6
     n_fresh_above: int = 12
+    """Fresh border points at which the survey goes on, too; and above a first layer."""
     most_wrong: float = 0.02
+    """Share of predicted borders that may be others while a network of many weights, or one of two
+    hidden layers, is refined: fresh labels beside them tell then."""
     farther: float = 4.0
     n_farther: int = 4
+    """Where all borders are explained and something is missing, walks go ``farther`` times as far,
+    ``n_farther`` times."""
     faintest: float = 1e-5
+    """A row whose column is a smaller share of the others is no neuron."""
     largest_rest: float = 1e-3
+    """Border points are farther off a network that lacks a neuron, somewhere,"""
     room_of_rest: float = 8.0
+    """by more than ``room_of_rest`` of the errors that labels of few digits leave."""
     rough: float = 10.0
     least_bent: float = 0.5
+    """Where labels tell few digits, rows known to ``rough`` times what normals are told to are
+    measured again; they are neurons where such a share of borders bends at them."""
     max_denied: int = 12
     max_repairs: int = 6
+    """Times that it goes on where borders that a network predicts are others, and where fresh
+    labels disagree."""
     precision: Precision = Precision()  # noqa: RUF009 - frozen
     pace: WalkPace = WalkPace()  # noqa: RUF009
     matching: Matching = Matching()  # noqa: RUF009

@@ -24,26 +24,18 @@ from revelu.types import FloatArray
 
 @dataclass(frozen=True)
 class Slicing:
-    """When a network is looked for in the span of its first layer.
-
-    Attributes
-    ----------
-    many_inputs : int or None
-        Targets of fewer inputs are searched in all coordinates first, and in the span where that
-        finds nothing; None: never in the span.
-    most_directions : float
-        In all coordinates, too, are searched those that look at a larger share of directions,
-    largest_angle : float
-        and those whose span is told to fewer digits, in radians.
-    n_empty_looks : int
-        Looks around, of eight places each, that must find nothing to add: of all places fewer
-        than 1.2% would then, at 95% confidence.
-    """
+    """When a network is looked for in the span of its first layer."""
 
     many_inputs: int | None = 48
+    """Targets of fewer inputs are searched in all coordinates first, and in the span where that
+    finds nothing; None: never in the span."""
     most_directions: float = 0.75
+    """In all coordinates, too, are searched those that look at a larger share of directions,"""
     largest_angle: float = 1e-8
+    """and those whose span is told to fewer digits, in radians."""
     n_empty_looks: int = 32
+    """Looks around, of eight places each, that must find nothing to add: of all places fewer than
+    1.2% would then, at 95% confidence."""
 
     def takes(self, d: int) -> bool:
         """Whether a target of ``d`` inputs is searched in the span first."""

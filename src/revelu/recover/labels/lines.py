@@ -14,30 +14,26 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from revelu.numerics.float64 import EPS
 from revelu.recover.labels.polygons import EdgeEnd, Polygons, tangents
 from revelu.types import BoolArray, FloatArray, IntArray
+
+QUARTERS = (0.25, 0.75)
+"""Places in a gap on both sides of its middle."""
 
 
 @dataclass(frozen=True)
 class Collinearity:
-    """When bends are on a line.
-
-    Attributes
-    ----------
-    room : float
-        They are within ``room`` times their errors,
-    precise : float
-        three of them that are known so precisely, which chance hardly ever brings about.
-    floor : float
-        No vertex is known better, relative to its size.
-    nearest : float
-        Bends that are nearer have no line, and lines that differ by less in direction are one.
-    """
+    """When bends are on a line."""
 
     room: float = 10.0
+    """They are within ``room`` times their errors,"""
     precise: float = 1e-8
-    floor: float = 2e-16
+    """three of them that are known so precisely, which chance hardly ever brings about."""
+    floor: float = EPS
+    """No vertex is known better, relative to its size."""
     nearest: float = 1e-6
+    """Bends that are nearer have no line, and lines that differ by less in direction are one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,7 +207,7 @@ def find_gaps(polygons: Polygons, n_ways: int, narrowest: float) -> list[NeuronL
     for gaps in found.values():
         width, way, start = max(gaps)
         other = max(gaps, key=lambda one: np.abs(np.sin(angles[one[1]] - angles[way])))
-        places = [(way, start + share * width) for share in (0.25, 0.75)]
+        places = [(way, start + share * width) for share in QUARTERS]
         places.append((other[1], other[2] + 0.5 * other[0]))
         lines += [NeuronLine(np.append(N[w], -t), np.empty(0, np.intp)) for w, t in places]
     return lines

@@ -29,6 +29,7 @@ from scipy.optimize import linprog
 
 from revelu.network import Network
 from revelu.recover.labels.lines import (
+    QUARTERS,
     BentEdges,
     Collinearity,
     NeuronLine,
@@ -45,58 +46,41 @@ from revelu.types import BoolArray, FloatArray, IntArray
 
 @dataclass(frozen=True)
 class Drawing:
-    """How a network is found that has polygons for borders.
-
-    Attributes
-    ----------
-    collinearity : Collinearity
-    floor : float
-        No edge is known better than this,
-    room : float
-        and equations hold to within ``room`` errors, times the square root of their number.
-    most_nodes : tuple of int
-        Choices of lines that are tried out where bends that leave few ways come first, and then
-        where bends do whose edges are those of bends that are chosen.
-    n_rounds : int
-        How often inequalities of labels are renewed, as lines move across inputs.
-    scales, n_checks, n_learned : tuple, int, int
-        At ``n_checks`` inputs of N(0, s²) for each s polygons tell labels without asking, and those
-        of a network are to be the same: it learns from ``n_learned`` at once where they are not.
-    inset, far : float, float
-        On edges other classes are below: ``inset`` of their lengths, or sizes of an input, before
-        ends that are no bends, and as far out in these where an edge goes on for ever.
-    low : float
-        How low classes are that a neuron's line does not meet, where the neuron is on.
-    n_ways : int
-        Directions in which lines that cross no edge are looked for.
-    least : float
-        How far inside the cone slopes are at least, in units of their mean,
-    least_gap : float
-        and outputs apart at inputs whose labels are known, in shares of that.
-    largest : float
-        Columns and skips are no larger, in units of the mean of slopes: where neurons that are
-        added take away from each other, rounding moves borders.
-    edging : float
-        Where slopes have not all labels yet they are at least this share as far inside the cone as
-        without labels.
-    """
+    """How a network is found that has polygons for borders."""
 
     collinearity: Collinearity = Collinearity()  # noqa: RUF009 - frozen
     floor: float = 1e-14
+    """No edge is known better than this,"""
     room: float = 100.0
+    """and equations hold to within ``room`` errors, times the square root of their number."""
     most_nodes: tuple[int, int] = (2000, 5000)
+    """Choices of lines that are tried out where bends that leave few ways come first, and then
+    where bends do whose edges are those of bends that are chosen."""
     n_rounds: int = 16
+    """How often inequalities of labels are renewed, as lines move across inputs."""
     scales: tuple[float, ...] = (1.0, 2.5, 10.0)
     n_checks: int = 10_000
     n_learned: int = 64
+    """At ``n_checks`` inputs of N(0, s²) for each s polygons tell labels without asking, and those
+    of a network are to be the same: it learns from ``n_learned`` at once where they are not."""
     inset: float = 0.01
     far: float = 1000.0
+    """On edges other classes are below: ``inset`` of their lengths, or sizes of an input, before
+    ends that are no bends, and as far out in these where an edge goes on for ever."""
     low: float = 1.0
+    """How low classes are that a neuron's line does not meet, where the neuron is on."""
     n_ways: int = 360
+    """Directions in which lines that cross no edge are looked for."""
     least: float = 1e-7
+    """How far inside the cone slopes are at least, in units of their mean,"""
     least_gap: float = 1e-3
+    """and outputs apart at inputs whose labels are known, in shares of that."""
     largest: float = 1e5
+    """Columns and skips are no larger, in units of the mean of slopes: where neurons that are added
+    take away from each other, rounding moves borders."""
     edging: float = 0.01
+    """Where slopes have not all labels yet they are at least this share as far inside the cone as
+    without labels."""
 
 
 @dataclass(frozen=True)
@@ -190,7 +174,7 @@ class LabelledPlane:
             others = np.setdiff1d(np.arange(self.k), own)
             of = [(self.a == c) | (self.b == c) for c in others]
             if any(is_behind[at].any() and not is_behind[at].all() for at in of):
-                for share in (0.25, 0.75):
+                for share in QUARTERS:
                     V = middle_ratios(np.array(lo), np.array(hi), share) * G - F
                     V = V / np.linalg.norm(V[:2])
                     lines.append(NeuronLine(V, np.empty(0, np.intp), edge))

@@ -14,6 +14,7 @@ from scipy.sparse.linalg import LinearOperator, lsqr
 
 from revelu.network import Network
 from revelu.numerics.bisection import bisect
+from revelu.numerics.float64 import EPS
 from revelu.recover.labels.borders import Borders
 from revelu.recover.labels.domain import EVERYWHERE, AllInputs
 from revelu.recover.labels.heights import Ask
@@ -23,73 +24,52 @@ from revelu.types import BoolArray, FloatArray, IntArray
 
 @dataclass(frozen=True)
 class Polish:
-    """How weights are refined.
-
-    Attributes
-    ----------
-    surplus : float
-        Points for each unknown,
-    each_input : float
-        on segments between that many inputs for each of a neuron's weights, at least: those between
-        fewer lie in a subspace, and tell nothing of weights across it.
-    each_side : float
-        Points on either side of each neuron's hyperplane, for each of its weights.
-    each_entry : int
-        Points on either side among the borders of each class.
-    scales, n_candidates : tuple, int
-        Those that are missing there are chosen among these, between inputs of N(0, s²).
-    most_weighed : int
-        Of ``most_weighed`` weights at most it is seen which changes of them points hardly tell,
-    weakest : float
-        in units in which the derivative of their places has columns of norm 1,
-    faintest, n_choices : float, int
-        and points that tell by more than this are added, ``n_choices`` times.
-    coarse : tuple of float
-        ``surplus`` and ``each_side`` where labels tell few digits, of which they make up for some,
-    told_by : float
-        and as what share of itself a weight is to be told.
-    widths : tuple of float
-        How far around a predicted border it is sought, and then farther; relative to an input's
-        size.
-    rtol : float
-        How precisely it is found: to roundings of float64.
-    n_rounds, fewest_met : int, float
-        How often weights are fitted to borders that are met and more are predicted, where a
-        smaller share is met at most not at all.
-    n_steps : int
-        Steps of Gauss and Newton.
-    ridge : float
-        What is added to squared singular values, in units in which columns have norm 1.
-    most_parameters : int
-        Of more weights, whose normal equations take minutes, steps are iterated,
-    n_iterations, rtol_step : int, float
-        at most so often each, to these digits.
-    most_points : int
-        Of more weights, few borders may be others than predicted, and none are added.
-    """
+    """How weights are refined."""
 
     surplus: float = 1.25
+    """Points for each unknown,"""
     each_input: float = 4.0
+    """on segments between that many inputs for each of a neuron's weights, at least: those between
+    fewer lie in a subspace, and tell nothing of weights across it."""
     each_side: float = 2.0
+    """Points on either side of each neuron's hyperplane, for each of its weights."""
     each_entry: int = 8
+    """Points on either side among the borders of each class."""
     scales: tuple[float, ...] = (1.0, 2.5, 10.0, 40.0, 160.0)
     n_candidates: int = 20_000
+    """Those that are missing there are chosen among these, between inputs of N(0, s²)."""
     most_weighed: int = 600
+    """Of ``most_weighed`` weights at most it is seen which changes of them points hardly tell,"""
     weakest: float = 0.03
+    """in units in which the derivative of their places has columns of norm 1,"""
     faintest: float = 1e-6
     n_choices: int = 3
+    """and points that tell by more than this are added, ``n_choices`` times."""
     coarse: tuple[float, float] = (3.0, 3.0)
+    """``surplus`` and ``each_side`` where labels tell few digits, of which they make up for
+    some,"""
     told_by: float = 1e-3
+    """and as what share of itself a weight is to be told."""
     widths: tuple[float, ...] = (1e-6, 1e-4)
-    rtol: float = 4e-16
+    """How far around a predicted border it is sought, and then farther; relative to an input's
+    size."""
+    rtol: float = 2.0 * EPS
+    """How precisely it is found: to roundings of float64."""
     n_rounds: int = 3
     fewest_met: float = 0.5
+    """How often weights are fitted to borders that are met and more are predicted, where a smaller
+    share is met at most not at all."""
     n_steps: int = 8
+    """Steps of Gauss and Newton."""
     ridge: float = 1e-13
+    """What is added to squared singular values, in units in which columns have norm 1."""
     most_parameters: int = 4000
+    """Of more weights, whose normal equations take minutes, steps are iterated,"""
     n_iterations: int = 400
     rtol_step: float = 1e-6
+    """at most so often each, to these digits."""
     most_points: int = 10_000
+    """Of more weights, few borders may be others than predicted, and none are added."""
 
     def at(self, told: Told) -> "Polish":
         """Return what serves where labels tell few digits.

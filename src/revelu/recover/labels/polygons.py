@@ -12,6 +12,7 @@ from enum import IntEnum
 import numpy as np
 
 from revelu.numerics.bisection import bisect
+from revelu.numerics.float64 import EPS
 from revelu.recover.labels.bends import WalkPace, Walks, step_lengths, walk
 from revelu.recover.labels.borders import Borders
 from revelu.recover.labels.facets import Facets, Precision, are_flat, measure_facets
@@ -32,44 +33,31 @@ class EdgeEnd(IntEnum):
 
 @dataclass(frozen=True)
 class Tracing:
-    """How polygons are traced.
-
-    Attributes
-    ----------
-    bracket : float
-        How precisely the end of an edge is found before what leaves it is, in steps behind it.
-    shrink, attempts : float, int
-        Where borders do not leave a vertex from where an edge has ended, another one is near: the
-        circle around it is ``shrink`` times smaller, ``attempts`` times.
-    same : float
-        Vertices and lines that differ by less are one, relative to an input's size.
-    inset : float
-        How far from its vertices an edge is measured anew, in its lengths,
-    longest : float
-        the most of which that count, in sizes of an input.
-    longer, n_longer : float, int
-        Before it is followed an edge is measured over ``longer`` times the distance, ``n_longer``
-        times.
-    most_edges : int
-        More are not followed: borders may be curved.
-    rtol : float
-        How precisely it is: to roundings of float64.
-    n_tests, flat : int, float
-        Places at which an edge is seen to be flat, to within ``flat`` times ``rtol``.
-    """
+    """How polygons are traced."""
 
     bracket: float = 1e-4
+    """How precisely the end of an edge is found before what leaves it is, in steps behind it."""
     shrink: float = 8.0
     attempts: int = 5
+    """Where borders do not leave a vertex from where an edge has ended, another one is near: the
+    circle around it is ``shrink`` times smaller, ``attempts`` times."""
     same: float = 1e-7
+    """Vertices and lines that differ by less are one, relative to an input's size."""
     inset: float = 0.1
+    """How far from its vertices an edge is measured anew, in its lengths,"""
     longest: float = 10.0
+    """the most of which that count, in sizes of an input."""
     longer: float = 8.0
     n_longer: int = 5
+    """Before it is followed an edge is measured over ``longer`` times the distance, ``n_longer``
+    times."""
     most_edges: int = 2000
-    rtol: float = 4e-16
+    """More are not followed: borders may be curved."""
+    rtol: float = 2.0 * EPS
+    """How precisely it is: to roundings of float64."""
     n_tests: int = 4
     flat: float = 100.0
+    """Places at which an edge is seen to be flat, to within ``flat`` times ``rtol``."""
 
 
 @dataclass(frozen=True, eq=False)

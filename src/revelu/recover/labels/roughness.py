@@ -44,64 +44,47 @@ _ROUNDED = (
 
 @dataclass(frozen=True)
 class Roughness:
-    """When borders are none of a network of ReLUs.
-
-    Attributes
-    ----------
-    n_places : int
-        Places looked at.
-    n_points, near : int, float
-        Labels asked along the line through each, as far off as this share of an input's size.
-    most_rough : float
-        A larger share of places, beside which labels change to and fro, is rough.
-    fewest_flat : float
-        As flat as a network's borders are those of which a larger share is.
-    fewest, parallel : int, float
-        Facets that are needed to call all of them parallel to axes, and the largest angle to one,
-        in radians.
-    most_planes : int
-        Planes parallel to one axis that the borders of a network's box have, a lower and an upper
-        one: more of them, on average, each for a pair of classes, are a tree's at once.
-    fewest_planes : int
-        Fewer in all are told from a network's by no corners: where all neurons but one or two are
-        off, borders are parallel to axes, too.
-    n_generations : int
-        Fewer planes are a tree's where walks across corners, all generations of them or up
-        to where hyperplanes end, have met no others: at the corners of a box that neurons of one
-        hidden layer make, borders have slanting pieces, too.
-    n_rowless : int
-        Generations that tell no neuron to its digits after which it is seen whether borders
-        curve by so little that pieces of them pass for flat.
-    farthest, n_halvings : float, int
-        Where labels tell few digits, borders are looked at so far around a place, relative to an
-        input's size, and at halves of that, as far as they are off a plane there
-    room : float
-        by more than ``room`` times the noise.
-    ratios : tuple of float
-        At half the distance a curved border is off its tangent by a quarter, between these
-        times less.  One bend at a distance s is off by ``κ (h - s)``, which less than 3 times
-        less is at h / 2 where any of it is left at h / 4; several bends may come to 4 by chance.
-    fewest_known, most_curved : int, float
-        A larger share than ``most_curved`` of ``fewest_known`` places is not curved by chance.
-    """
+    """When borders are none of a network of ReLUs."""
 
     n_places: int = 12
+    """Places looked at."""
     n_points: int = 24
     near: float = 1e-5
+    """Labels asked along the line through each, as far off as this share of an input's size."""
     most_rough: float = 0.3
+    """A larger share of places, beside which labels change to and fro, is rough."""
     fewest_flat: float = 0.25
+    """As flat as a network's borders are those of which a larger share is."""
     fewest: int = 12
     parallel: float = 1e-6
+    """Facets that are needed to call all of them parallel to axes, and the largest angle to one, in
+    radians."""
     most_planes: int = 2
+    """Planes parallel to one axis that the borders of a network's box have, a lower and an upper
+    one: more of them, on average, each for a pair of classes, are a tree's at once."""
     fewest_planes: int = 4
+    """Fewer in all are told from a network's by no corners: where all neurons but one or two are
+    off, borders are parallel to axes, too."""
     n_generations: int = 6
+    """Fewer planes are a tree's where walks across corners, all generations of them or up to where
+    hyperplanes end, have met no others: at the corners of a box that neurons of one hidden layer
+    make, borders have slanting pieces, too."""
     n_rowless: int = 2
+    """Generations that tell no neuron to its digits after which it is seen whether borders curve by
+    so little that pieces of them pass for flat."""
     farthest: float = 0.1
     n_halvings: int = 6
+    """Where labels tell few digits, borders are looked at so far around a place, relative to an
+    input's size, and at halves of that, as far as they are off a plane there"""
     room: float = 16.0
+    """by more than ``room`` times the noise."""
     ratios: tuple[float, float] = (3.2, 5.0)
+    """At half the distance a curved border is off its tangent by a quarter, between these times
+    less.  One bend at a distance s is off by ``κ (h - s)``, which less than 3 times less is at h /
+    2 where any of it is left at h / 4; several bends may come to 4 by chance."""
     fewest_known: int = 6
     most_curved: float = 0.7
+    """A larger share than ``most_curved`` of ``fewest_known`` places is not curved by chance."""
 
 
 def are_rough(borders: Borders, facets: Facets, roughness: Roughness) -> bool:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from revelu.numerics.float64 import TINY
 from revelu.numerics.records import Records
 from revelu.recover.labels.bends import Bends, planes_of
 from revelu.recover.labels.told import Told
@@ -17,33 +18,25 @@ from revelu.types import BoolArray, FloatArray, IntArray
 
 @dataclass(frozen=True)
 class Matching:
-    """When bends are of one neuron.
-
-    Attributes
-    ----------
-    room : float
-        Spaces meet where they do to within this many of their errors.
-    largest : float
-        No angle beyond this one counts as none.
-    chance, most : float
-        A space that comes so near to a known row by chance alone is thought to hold it: it does
-        within an angle r with a probability of about r^(d - 1), and r is no more than ``most``.
-    nearest : float
-        What differs by less is the same facet, or the same bend.
-    apart : float
-        Spaces whose other angle is not ``apart`` times larger are the same bend, seen twice;
-    coarse : float
-        or not ``coarse`` times where labels tell few digits, and an angle that counts as none is
-        not small.
-    """
+    """When bends are of one neuron."""
 
     room: float = 8.0
+    """Spaces meet where they do to within this many of their errors."""
     largest: float = 1e-4
+    """No angle beyond this one counts as none."""
     chance: float = 1e-9
     most: float = 1e-3
+    """A space that comes so near to a known row by chance alone is thought to hold it: it does
+    within an angle r with a probability of about r^(d - 1), and r is no more than ``most``."""
     nearest: float = 1e-3
+    """What differs by less is the same facet, or the same bend."""
+    floor: float = 1e-11
+    """No space is known better: errors below are rounding's."""
     apart: float = 100.0
+    """Spaces whose other angle is not ``apart`` times larger are the same bend, seen twice;"""
     coarse: float = 5.0
+    """or not ``coarse`` times where labels tell few digits, and an angle that counts as none is not
+    small."""
 
     def at(self, told: Told, d: int) -> "Matching":
         """Return what serves where labels of ``d`` inputs tell few digits.
@@ -64,7 +57,7 @@ class Matching:
     def within(self, err: FloatArray, d: int) -> FloatArray:
         """Angles to a known row that count as none, of spaces that are off by ``err (n,)``."""
         by_chance = min(self.chance ** (1.0 / max(d - 1, 1)), self.most)
-        own = np.minimum(4.0 * self.room * np.maximum(err, 1e-10), self.most)
+        own = np.minimum(4.0 * self.room * np.maximum(err, self.floor), self.most)
         return np.asarray(np.maximum(own, by_chance))
 
 
@@ -186,7 +179,7 @@ def _common_line(
     length = np.linalg.norm(rows, axis=1)
     apart = length > matching.nearest
     rows = rows[apart] / length[apart, None]
-    limit = np.minimum(matching.room * np.maximum(err[others], 1e-11), matching.largest)
+    limit = np.minimum(matching.room * np.maximum(err[others], matching.floor), matching.largest)
     fits = np.abs(rows @ points[others].T) < limit
     seen = facets[np.append(others, i)].reshape(-1, 3)
     off = np.linalg.norm(seen[None] - (rows @ seen.T)[:, :, None] * rows[:, None], axis=2)
@@ -209,7 +202,7 @@ def _common_row(
         return None
     rest = P[i] - (P[i] @ P[others].transpose(0, 2, 1)) @ P[others]
     left, angles, _ = np.linalg.svd(rest, full_matrices=False)
-    limit = matching.room * np.maximum(err[i] + err[others], 1e-11)
+    limit = matching.room * np.maximum(err[i] + err[others], matching.floor)
     limit = np.minimum(limit, matching.largest)
     fits = np.flatnonzero((angles[:, 1] < limit) & (angles[:, 0] > matching.apart * limit))
     for k in fits[np.argsort(angles[fits, 1] / limit[fits])]:
@@ -235,10 +228,10 @@ def _best_row(
         What other spaces have said, as of :class:`NeuronRows`.
     """
     eye = np.eye(P.shape[2])
-    weights = 1.0 / np.maximum(err, 1e-12)
+    weights = 1.0 / np.maximum(err, TINY)
     S = [w * (eye - p.T @ p) for p, w in zip(P, weights, strict=True)]
     R = np.linalg.qr(np.concatenate([seen, *S]), mode="r")
     _, sizes, right = np.linalg.svd(R)
     best = right[-1] * np.sign(right[-1] @ row)
     length = np.linalg.norm(best[:-1])
-    return np.asarray(best / length), float(1.0 / max(sizes[-2], 1e-300) / length), np.asarray(R)
+    return np.asarray(best / length), float(1.0 / max(sizes[-2], TINY) / length), np.asarray(R)

@@ -20,27 +20,18 @@ from revelu.types import FloatArray
 
 @dataclass(frozen=True)
 class Turning:
-    """When signs are told.
-
-    Attributes
-    ----------
-    rtol : float
-        What may be left of the skip, relative to what neurons take out of it,
-    most : float
-        and no more than this, however few digits labels tell.
-    rounding : float
-        How far from 0 and 1 unknowns may be.
-    faint : float
-        Idle vectors that add a smaller share than others to the skip add nothing.
-    max_bits : int
-        The most signs that may be tried out.
-    """
+    """When signs are told."""
 
     rtol: float = 1e-4
+    """What may be left of the skip, relative to what neurons take out of it,"""
     most: float = 1e-3
+    """and no more than this, however few digits labels tell."""
     rounding: float = 5e-2
+    """How far from 0 and 1 unknowns may be."""
     faint: float = 1e-5
+    """Idle vectors that add a smaller share than others to the skip add nothing."""
     max_bits: int = 30
+    """The most signs that may be tried out."""
 
     def at(self, told: Told, gap: float) -> "Turning":
         """Return what serves where labels tell few digits.

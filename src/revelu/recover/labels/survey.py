@@ -33,52 +33,36 @@ from revelu.types import FloatArray
 
 @dataclass(frozen=True)
 class Effort:
-    """How much a generation does.
-
-    Attributes
-    ----------
-    n_walks : int
-        Walks that a generation follows.
-    n_measured, n_heights : int, int
-        Bends of neurons not seen before behind which it measures, and heights that may take, of
-        which each bend has one less than inputs; the larger number counts.  The others wait.
-    first_step : float
-        How far beside points of the first borders to look.
-    reach : tuple of float
-        Walks head for inputs of N(0, s²), s one of these.
-    n_returns : int
-        Walks along bends whose neuron has no second bend yet, which it has behind others.
-    beside : float
-        How far from such a bend they run, of the way that led there.
-    most_silent : int
-        Walks that pass hyperplanes of known neurons by mistake, at most, before rows are held
-        against borders elsewhere,
-    most_slight : float
-        and share of hyperplanes met that they pass so, where labels tell few digits: bends by
-        less than ``WalkPace.slightest`` are not seen, and come by chance.
-    least_told : float
-        Rows that are known less precisely may be of no neuron, and count not.
-    slight : float
-        ``most_slight`` where labels tell few digits.
-    precise : float
-        Bends of known neurons are measured, too, until these are known so precisely.
-    few : int
-        With as many inputs or fewer, all slopes are as cheap as a few.
-    """
+    """How much a generation does."""
 
     n_walks: int = 32
+    """Walks that a generation follows."""
     n_measured: int = 12
     n_heights: int = 200
+    """Bends of neurons not seen before behind which it measures, and heights that may take, of
+    which each bend has one less than inputs; the larger number counts.  The others wait."""
     first_step: float = 1e-3
+    """How far beside points of the first borders to look."""
     reach: tuple[float, ...] = (1.0, 2.5, 10.0)
+    """Walks head for inputs of N(0, s²), s one of these."""
     n_returns: int = 8
+    """Walks along bends whose neuron has no second bend yet, which it has behind others."""
     beside: float = 0.1
+    """How far from such a bend they run, of the way that led there."""
     most_silent: int = 12
+    """Walks that pass hyperplanes of known neurons by mistake, at most, before rows are held
+    against borders elsewhere,"""
     most_slight: float = 0.0
+    """and share of hyperplanes met that they pass so, where labels tell few digits: bends by less
+    than ``WalkPace.slightest`` are not seen, and come by chance."""
     least_told: float = np.inf
+    """Rows that are known less precisely may be of no neuron, and count not."""
     slight: float = 0.05
+    """``most_slight`` where labels tell few digits."""
     precise: float = 1e-5
+    """Bends of known neurons are measured, too, until these are known so precisely."""
     few: int = 6
+    """With as many inputs or fewer, all slopes are as cheap as a few."""
 
     def at(self, told: Told) -> "Effort":
         """Return what serves where labels tell few digits."""

@@ -5,37 +5,26 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Rounding:
-    """How the noise of places is measured, and what is derived from it.
-
-    Attributes
-    ----------
-    n_places : int
-        Places looked at.
-    nearest, farther : tuple of float, float
-        How far around them, relative to an input's size: all borders are flat so near, but for
-        less than ``off``; and where inputs are rounded alike, farther apart they are not.
-    off : float
-        Noise that is ``off`` times as large as the precision of float64 is another one's.
-    normals : float
-        Normals are to be told to this, in radians,
-    shortest, longest : float, float
-        by heights no nearer and no farther out than this, relative to an input's size: other
-        bends lie farther out.
-    bend : float
-        A bend as slight as this, in radians, is to tell its neuron.
-    largest : float
-        Neurons that would be told less precisely cannot be told from each other.
-    """
+    """How the noise of places is measured, and what is derived from it."""
 
     n_places: int = 24
+    """Places looked at."""
     nearest: tuple[float, ...] = (1e-8, 1e-7, 1e-6)
     farther: float = 1e-5
+    """How far around them, relative to an input's size: all borders are flat so near, but for less
+    than ``off``; and where inputs are rounded alike, farther apart they are not."""
     off: float = 64.0
+    """Noise that is ``off`` times as large as the precision of float64 is another one's."""
     normals: float = 1e-6
+    """Normals are to be told to this, in radians,"""
     shortest: float = 4e-3
     longest: float = 0.1
+    """by heights no nearer and no farther out than this, relative to an input's size: other bends
+    lie farther out."""
     bend: float = 0.1
+    """A bend as slight as this, in radians, is to tell its neuron."""
     largest: float = 1e-3
+    """Neurons that would be told less precisely cannot be told from each other."""
 
 
 @dataclass(frozen=True)

@@ -21,27 +21,17 @@ from revelu.types import FloatArray
 
 @dataclass(frozen=True)
 class Planar:
-    """How borders of two inputs are found.
-
-    Attributes
-    ----------
-    n_starts : int
-        Border points at which tracing begins,
-    n_checks, n_passes : int, int
-        and at which it is seen that all borders are known, ``n_passes`` times at most.
-    first_step : float
-        How far beside points of borders to look first.
-    n_labels : int
-        More inputs whose labels the network has to have.
-    tracing : Tracing
-    drawing : Drawing
-    """
+    """How borders of two inputs are found."""
 
     n_starts: int = 6
+    """Border points at which tracing begins,"""
     n_checks: int = 24
     n_passes: int = 6
+    """and at which it is seen that all borders are known, ``n_passes`` times at most."""
     first_step: float = 1e-3
+    """How far beside points of borders to look first."""
     n_labels: int = 1000
+    """More inputs whose labels the network has to have."""
     tracing: Tracing = Tracing()  # noqa: RUF009 - frozen
     drawing: Drawing = Drawing()  # noqa: RUF009
 

@@ -15,6 +15,7 @@ against the standard error that it has by the covariance of all moments.
 
 from dataclasses import dataclass
 from itertools import combinations
+from math import comb
 
 import numpy as np
 
@@ -70,9 +71,9 @@ def recover_even_units(
 def _is_even(moments: list[Moments]) -> bool:
     """Whether no moment of odd order is there."""
     for order in (1, 3):
-        value = sum(part.values[order] for part in moments) / len(moments)
+        value = np.sum([part.values[order] for part in moments], axis=0) / len(moments)
         error = sum(part.errors[order] for part in moments) / len(moments) ** 1.5
-        if (np.abs(value) > standard_errors(1e3) * error).any():
+        if (np.abs(value) > standard_errors(value.size) * error).any():
             return False
     return True
 
@@ -188,9 +189,10 @@ def _is_diagonal(weights: _Weights) -> bool:
 def _count_alike(weights: _Weights) -> bool:
     """Whether A / B is the same for all rows: ``A_a B_c = A_c B_a``."""
     A, B = weights.A, weights.B
+    sigmas = standard_errors(max(comb(len(A), 2), 1))
     return all(
         abs(A[a] * B[c] - A[c] * B[a])
-        <= standard_errors(1e3) * weights.error({a: -A[c], c: A[a]}, {a: B[c], c: -B[a]})
+        <= sigmas * weights.error({a: -A[c], c: A[a]}, {a: B[c], c: -B[a]})
         for a, c in combinations(range(len(A)), 2)
     )
 

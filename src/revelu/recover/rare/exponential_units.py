@@ -67,7 +67,7 @@ def _counted_unlike(X: FloatArray, y: FloatArray, blocks: Blocks) -> str:
     included, are the same for all coordinates of a block; coordinates in no block have none.
     """
     n, d = X.shape
-    sigmas = standard_errors(1e3)  # some hundred coefficients are compared
+    sigmas = standard_errors(d + d * d)
     values = _logarithms(y)
     values = values - values.mean()
     first = values @ X / n

@@ -10,7 +10,7 @@ crossing it must still be inside.
 import numpy as np
 
 from revelu.errors import LimitReachedError
-from revelu.numerics.confidence import at_most, upper_bound
+from revelu.numerics.confidence import SIGMAS, at_most, upper_bound
 from revelu.probe.gradient import unit_rows
 from revelu.recover.method import Tell, Why
 from revelu.recover.rare.face import Inside, crossings, find_facet
@@ -67,13 +67,13 @@ def recover_facets(
     why = Why.EXPLAINED
     notes: tuple[str, ...] = ()
     try:
-        centre = find_centre(inside, d, rng)
+        centre = find_centre(inside, d, rng, SIGMAS * rtol)
         if centre is None:
             return UnitsCandidate.none(d, Why.UNRESOLVED, _ONE_ANSWER, "facets")
         far = np.linalg.norm(centre) + np.sqrt(d) + beyond
         while n_quiet < n_quiet_rays and n_failures < max_failures:
             V = unit_rows(rng, n_rays, d)
-            before = np.minimum(_before_crossing(found, centre, V), far)
+            before = np.minimum(_before_crossing(found, centre, V, SIGMAS * rtol), far)
             new = np.flatnonzero(~inside(centre + before[:, None] * V))
             if not len(new):
                 n_quiet += n_rays
@@ -102,24 +102,26 @@ def find_centre(
     inside: Inside,
     d: int,
     rng: np.random.Generator,
+    beside: float,
     *,
     radii: tuple[float, ...] = (1.0, 0.1, 10.0),
     n_inputs: int = 256,
     n_around: int = 64,
-    beside: float = 1e-6,
 ) -> FloatArray | None:
     """Find a place inside a convex region: the origin, or the mean of what is found.
 
     Parameters
     ----------
     inside : callable, (m, d) -> (m,) of bool
+    beside : float
+        How near the origin it is seen whether that is on a border: there it is taken only where
+        nothing else is found.
     radii : tuple of float
         Standard deviations of the inputs among which an inside one is sought.
     n_inputs : int
         For each radius.
-    n_around, beside : int, float
-        Inputs around the origin, and their standard deviation, that tell whether it is on a
-        border: there it is taken only where nothing else is found.
+    n_around : int
+        Inputs that tell that.
 
     Returns
     -------
@@ -137,9 +139,7 @@ def find_centre(
     return origin if labels[0] else None
 
 
-def _before_crossing(
-    found: Units, centre: FloatArray, V: FloatArray, before: float = 1e-6
-) -> FloatArray:
+def _before_crossing(found: Units, centre: FloatArray, V: FloatArray, before: float) -> FloatArray:
     """Radii just before rays leave the region that is known so far, infinite if they do not.
 
     That is before the crossing by ``before``, relative to the radius, or by what the errors

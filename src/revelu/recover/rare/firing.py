@@ -18,13 +18,24 @@ from revelu.recover.rare.version_space import version_space
 from revelu.types import BoolArray, FloatArray
 
 
+def border_width(k: int, d: int, n: int, *, times: float = 20.0) -> float:
+    """Half of a border's width: beyond it a label that differs is wrong.
+
+    Parameters
+    ----------
+    k, d, n : int
+        ``n`` samples that fire place one of ``k`` borders in ``d`` dimensions to ``k d / n``.
+    times : float
+        So many of those.
+    """
+    return times * k * d / max(n, 1)
+
+
 def fit_firing(
     X: FloatArray,
     fires: BoolArray,
     start: Units,
     rng: np.random.Generator,
-    *,
-    border: float = 20.0,
 ) -> tuple[Units, BoolArray]:
     """Fit the union of halfspaces from a start, and walk among those that agree.
 
@@ -32,10 +43,6 @@ def fit_firing(
     ----------
     X : ndarray, shape (n, d)
     fires : ndarray of bool, shape (n,)
-    border : float
-        Half of a border's width, in units of the distance ``k d / n`` at which n samples that
-        fire place one of k borders in d dimensions.  Beyond it a sample that fires is a
-        unit's for certain, and a label that is not given is contradicted.
 
     Returns
     -------
@@ -46,7 +53,7 @@ def fit_firing(
     """
     W, t = fit_union(X, fires, start.directions, start.thresholds)
     k, d = W.shape
-    width = border * d * k / max(int(fires.sum()), 1)
+    width = border_width(k, d, int(fires.sum()))
     margins = X @ W.T - t
     found = []
     for i in range(k):

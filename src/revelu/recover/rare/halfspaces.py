@@ -16,6 +16,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from revelu.recover.method import Tell, Why
+from revelu.recover.rare.firing import border_width
 from revelu.recover.rare.halfspace_search import find_halfspace
 from revelu.recover.rare.label_noise import (
     LabelNoise,
@@ -135,16 +136,12 @@ class _Fit:
     ----------
     X, fires, rng, tell
         As :func:`recover_union` takes them.
-    border : float
-        Half of a border's width, in units of the distance ``k d / n`` at which n samples that
-        fire place one of k borders in d dimensions.  Beyond it a label that differs is wrong.
     """
 
     X: FloatArray
     fires: BoolArray
     rng: np.random.Generator
     tell: Tell
-    border: float = 20.0
 
     def grown(self, start: Units | None, n_halfspaces: int | None) -> _Union:
         """Add units to a start, those that moments show, as long as labels ask for more."""
@@ -184,7 +181,7 @@ class _Fit:
             W, t = fit_union(X, fires, W, t, noise=LabelNoise.measured(depth, fires, 0.5))
             margins = X @ W.T - t
             depth = margins.max(axis=1)
-            width = self.border * d * len(W) / max(int((fires & (depth > 0)).sum()), 1)
+            width = border_width(len(W), d, int((fires & (depth > 0)).sum()))
             noise = LabelNoise.measured(depth, fires, width)
             alone = (margins > 0) & ((margins > 0).sum(axis=1) == 1)[:, None]
             own = noise.gains(fires) @ alone

@@ -21,24 +21,17 @@ Features = Callable[[slice], FloatArray]
 
 @dataclass(frozen=True)
 class LabelNoise:
-    """Rates of wrong labels.
-
-    Attributes
-    ----------
-    raised : float
-        Share of the labels outside that say inside.
-    missed : float
-        Share of the labels inside that say outside.
-    n_raised, n_outside, n_missed, n_inside : int
-        Wrong labels, and labels, that the rates were counted from.
-    """
+    """Rates of wrong labels."""
 
     raised: float = 0.0
+    """Share of the labels outside that say inside."""
     missed: float = 0.0
+    """Share of the labels inside that say outside."""
     n_raised: int = 0
     n_outside: int = 0
     n_missed: int = 0
     n_inside: int = 0
+    """Wrong labels, and labels, that the rates were counted from."""
 
     @classmethod
     def measured(cls, depth: FloatArray, fires: BoolArray, width: float) -> "LabelNoise":
@@ -61,14 +54,8 @@ class LabelNoise:
         raised = (n_raised + 0.5) / (len(outside) + 1.0)
         missed = (n_missed + raised) / (len(within) + 1.0)
         # Rates that add up to 1 leave no information in a label.
-        return cls(
-            min(raised, 0.45),
-            min(missed, 0.45),
-            n_raised,
-            len(outside),
-            n_missed,
-            len(within),
-        )
+        raised, missed = np.minimum((raised, missed), 0.45).tolist()
+        return cls(raised, missed, n_raised, len(outside), n_missed, len(within))
 
     @property
     def is_none(self) -> bool:

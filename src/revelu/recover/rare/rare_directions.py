@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from revelu.numerics.float64 import TINY
 from revelu.numerics.high_threshold import threshold_of
 from revelu.numerics.jennrich import directions_of_pencil, power_weights
 from revelu.numerics.joint_diagonalisation import common_rotation
@@ -27,8 +28,6 @@ from revelu.types import FloatArray
 
 MOST_UNITS = 32
 """Units at most: moments of order 4 in more coordinates are more numbers than are worth it."""
-
-_TINY = float(np.finfo(np.float64).tiny)
 
 
 @dataclass(frozen=True)
@@ -178,7 +177,7 @@ def _diagonalised(
     # Each order counts by its noise, and as one: order 4 has k times as many matrices as
     # order 3, and no more information.
     stacks = [
-        T.reshape(-1, k, k) / np.sqrt(T.size / k**2) / max(np.linalg.norm(T) * noise, 1e-300)
+        T.reshape(-1, k, k) / np.sqrt(T.size / k**2) / max(np.linalg.norm(T) * noise, TINY)
         for T, noise in ((A, _noise(moments, 3)), (B, _noise(moments, 4)))
     ]
     Q = common_rotation(np.concatenate(stacks))
@@ -189,7 +188,7 @@ def _diagonalised(
 def _noise(moments: Moments, order: int) -> float:
     """Noise of the entries of one order, in units of the order's size."""
     size = float(np.linalg.norm(moments.values[order]))
-    return float(np.linalg.norm(moments.errors[order])) / max(size, _TINY)
+    return float(np.linalg.norm(moments.errors[order])) / max(size, TINY)
 
 
 def _halves_differ(samples: RareSamples, W: FloatArray, rng: np.random.Generator) -> FloatArray:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from revelu.numerics.float64 import HALF_DIGITS
 from revelu.numerics.least_deviations import least_deviations
 from revelu.recover.method import Tell, Why
 from revelu.recover.rare.firing import fit_firing, with_start
@@ -191,7 +192,7 @@ def _alone(samples: RareSamples, start: Units, tolerance: float) -> _Layer:
         fit = least_deviations(np.column_stack([X, np.ones(len(X))]), v)
         size = float(np.linalg.norm(fit.x[:d]))
         # A step has the slope that its rounding makes: what least_deviations takes for exact.
-        if not fit.is_exact or size <= 1e-8 * float(np.abs(v).max()):
+        if not fit.is_exact or size <= HALF_DIGITS * float(np.abs(v).max()):
             continue
         # f = c_0 + c relu(w x - t): where it fires alone the sign of c is that of f - c_0.
         c[i] = size * float(np.sign(np.median(v[fit.exact])))

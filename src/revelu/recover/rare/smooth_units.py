@@ -12,6 +12,7 @@ import numpy as np
 from scipy.optimize import least_squares
 from scipy.special import expit
 
+from revelu.numerics.float64 import EPS, TINY
 from revelu.types import FloatArray
 
 
@@ -74,7 +75,7 @@ def fit_smooth_units(
     # Equations beside those of the answers, which are in units of their deviation, keep rows
     # at norm 1.
     norm_weight = 10.0
-    scale = max(float(y.std()), np.finfo(np.float64).tiny)
+    scale = max(float(y.std()), TINY)
 
     def unpack(p: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         return p[: k * d].reshape(k, d), p[k * d : k * (d + 1)], p[k * (d + 1) :]
@@ -97,12 +98,12 @@ def fit_smooth_units(
 
     c = np.linalg.lstsq(_monomials(expit(X @ W.T - t), terms), y, rcond=None)[0]
     start = np.concatenate([W.ravel(), t, c])
-    options = {"max_nfev": 200, "xtol": 1e-15, "ftol": 1e-15, "gtol": 1e-15}
+    options = {"max_nfev": 200} | dict.fromkeys(("xtol", "ftol", "gtol"), 2.0 * EPS)
     fit = least_squares(residual, start, jac=jacobian, x_scale="jac", **options)
     V, s, c = unpack(fit.x)
     norms = np.linalg.norm(V, axis=1)
     rms = float(np.sqrt(np.mean(fit.fun[: len(y)] ** 2)))
-    variance = _inverse_diagonal(fit.jac) * max(rms, float(np.finfo(np.float64).eps)) ** 2
+    variance = _inverse_diagonal(fit.jac) * max(rms, EPS) ** 2
     return SmoothFit(
         V / norms[:, None],
         s,
@@ -117,9 +118,9 @@ def fit_smooth_units(
 def _inverse_diagonal(J: FloatArray) -> FloatArray:
     """The diagonal of ``(J' J)^-1``, infinite where J does not tell a parameter, shape (p,)."""
     # Columns of norm 1: what counts for little is told badly, and not left out.
-    norms = np.maximum(np.linalg.norm(J, axis=0), np.finfo(np.float64).tiny)
+    norms = np.maximum(np.linalg.norm(J, axis=0), TINY)
     values, V = np.linalg.eigh((J / norms).T @ (J / norms))
-    rtol = 1e-12  # smaller eigenvalues are rounding's: some thousand sums of products
+    rtol = len(J) * EPS  # smaller eigenvalues are rounding's: sums of as many products
     known = values > rtol * values[-1]
     diagonal = (V[:, known] ** 2 / values[known]).sum(axis=1) / norms**2
     lost = (V[:, ~known] ** 2).sum(axis=1) > rtol

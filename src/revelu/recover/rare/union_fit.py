@@ -9,6 +9,7 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import expit
 
+from revelu.numerics.float64 import TINY
 from revelu.recover.rare.label_noise import LabelNoise
 from revelu.types import BoolArray, FloatArray
 
@@ -82,7 +83,6 @@ def _fit(
 ) -> tuple[FloatArray, FloatArray]:
     k, d = W.shape
     X1 = np.column_stack([X, -np.ones(len(X))])
-    tiny = 1e-300  # stands for 0 in logarithms and quotients
     raised, signal = noise.raised, noise.signal
     with np.errstate(divide="ignore"):
         log_missed, log_signal = np.log(noise.missed), np.log(signal)
@@ -97,9 +97,9 @@ def _fit(
         # Without noise -log p of a label is a = sum softplus, or -log(1 - exp(-a)) inside.
         log_none = np.logaddexp(log_missed, log_signal - outside)
         one = raised - signal * np.expm1(-outside)
-        value = -log_none[~inside].sum() - np.log(one[inside] + tiny).sum()
+        value = -log_none[~inside].sum() - np.log(one[inside] + TINY).sum()
         bare = np.exp(log_signal - outside)
-        pull = np.where(inside, -bare / (one + tiny), np.exp(log_signal - outside - log_none))
+        pull = np.where(inside, -bare / (one + TINY), np.exp(log_signal - outside - log_none))
         slope = beta * (pull[:, None] * expit(score)).T @ X1
         # The derivative of a row of norm 1 is across it.
         along = np.sum(slope[:, :d] * unit[:, :d], axis=1)

@@ -15,34 +15,26 @@ import numpy as np
 from scipy.optimize import linprog
 
 from revelu.numerics.confidence import CONFIDENCE
+from revelu.numerics.float64 import TINY
 from revelu.recover.rare.units import Units
 from revelu.types import BoolArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True)
 class HitAndRun:
-    """A walk in a polytope ``rows @ p + gaps >= 0``; directions follow the spread seen so far.
-
-    Attributes
-    ----------
-    steps : int
-        For each dimension squared: a walk of d^2 steps forgets where it began.
-    soft_steps : int
-        The same among wrong labels, where a walk climbs from cell to cell: measured for six
-        inputs and 5% of wrong labels, bounds hold as often as they say from here on.
-    most_operations : float
-        Multiplications at most, some seconds; fewer steps are taken where rows are many.
-    fewest_steps : int
-        For each dimension, whatever they cost.
-    warm_up : float
-        Share of the steps that only learn the polytope's shape.
-    """
+    """A walk in a polytope ``rows @ p + gaps >= 0``; directions follow the spread seen so far."""
 
     steps: int = 100
+    """For each dimension squared: a walk of d^2 steps forgets where it began."""
     soft_steps: int = 160
+    """The same among wrong labels, where a walk climbs from cell to cell: measured for six inputs
+    and 5% of wrong labels, bounds hold as often as they say from here on."""
     most_operations: float = 3e9
+    """Multiplications at most, some seconds; fewer steps are taken where rows are many."""
     fewest_steps: int = 10
+    """For each dimension, whatever they cost."""
     warm_up: float = 0.25
+    """Share of the steps that only learn the polytope's shape."""
 
     def points(
         self,
@@ -74,7 +66,7 @@ class HitAndRun:
         for i in range(n_steps):
             if i in (n_warm // 4, n_warm):
                 seen = points[i // 4 : i]
-                scale = np.cov(seen.T) + np.eye(d) * np.finfo(np.float64).tiny
+                scale = np.cov(seen.T) + np.eye(d) * TINY
                 # A thousandth of the mean variance on top: no direction is given up.
                 shape = np.linalg.cholesky(scale + 1e-3 * np.trace(scale) / d * np.eye(d))
                 depth = rows @ p + gaps
@@ -235,14 +227,14 @@ def _drawn(reach: FloatArray, gains: FloatArray, lo: float, hi: float, share: fl
     below = np.cumsum(weights)
     i = min(int(np.searchsorted(below, share * below[-1])), len(weights) - 1)
     left = share * below[-1] - (below[i] - weights[i])
-    return float(ends[i] + left * (ends[i + 1] - ends[i]) / max(weights[i], 1e-300))
+    return float(ends[i] + left * (ends[i + 1] - ends[i]) / max(weights[i], TINY))
 
 
 def _deepest(rows: FloatArray, gaps: FloatArray) -> FloatArray | None:
     """The centre of the largest ball; None where the constraints contradict each other."""
     m, d = rows.shape
     # Units of a typical gap, for the solver's own tolerances.
-    unit = max(float(np.median(np.abs(gaps))), np.finfo(np.float64).tiny)
+    unit = max(float(np.median(np.abs(gaps))), TINY)
     bounds = [(None, None)] * d + [(0.0, None)]
     A = np.column_stack([-rows, np.ones(m)])
     best = linprog(np.append(np.zeros(d), -1.0), A, gaps / unit, bounds=bounds, method="highs")

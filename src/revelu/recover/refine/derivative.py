@@ -13,6 +13,7 @@ import numpy as np
 from scipy.linalg.blas import dsyrk
 
 from revelu.network import Network
+from revelu.numerics.float64 import HALF_DIGITS
 from revelu.numerics.gauss_newton import Coordinates
 from revelu.numerics.interruption import check_cancelled
 from revelu.recover.refine.whitening import NeuronWhitening, Whitening, inverse
@@ -207,13 +208,13 @@ class NetworkDerivative:
             normal = dsyrk(1.0, J.T, beta=1.0, c=normal, overwrite_c=True)
         return np.asarray(normal)
 
-    def _factors(self, rtol: float = 1e-9) -> tuple[FloatArray, FloatArray] | None:
+    def _factors(self) -> tuple[FloatArray, FloatArray] | None:
         """Inverse errors as a product of inputs' (n, 1) and outputs' (k,), where they are one."""
         errors = self.inverse_errors
         if errors.ndim == 1 or not len(errors):
             return np.ones((len(self.X), 1)), errors.reshape(-1, self.dim_out).mean(axis=0)
         of_inputs, of_outputs = errors[:, :1] / errors[0, 0], errors[0]
-        is_product = np.allclose(errors, of_inputs * of_outputs, rtol=rtol, atol=0.0)
+        is_product = np.allclose(errors, of_inputs * of_outputs, rtol=HALF_DIGITS, atol=0.0)
         return (of_inputs, of_outputs) if is_product else None
 
     def _normal_by_pairs(self, of_inputs: FloatArray, of_outputs: FloatArray) -> FloatArray:

@@ -24,25 +24,20 @@ class MeasuredRows:
         Weights, of length 1, and bias; layer by layer, from the input up.
     roots : tuple of ndarray, shape (m, q + 1, r)
         ``roots[k][i] roots[k][i].T`` is the covariance of row i of layer k.
-    wider : float
-        Rows err by this many times what they claim: errors of rows below are not in it.
-    least : float
-        Nothing is known better: rows below are known to this.
-    apart : float
-        Of a neuron that differs by more than this, where it is measured better,
-    most : float
-        by more than ``most`` such errors, the row is not.
-    usual : float, optional
-        Rows count as beside answers that are off by this many errors; the median if None.
     """
 
     rows: tuple[FloatArray, ...]
     roots: tuple[FloatArray, ...]
     wider: float = 3.0
+    """Rows err by this many times what they claim: errors of rows below are not in it."""
     least: float = 1e-8
+    """Nothing is known better: rows below are known to this."""
     apart: float = 0.03
+    """Of a neuron that differs by more than this, where it is measured better,"""
     most: float = 3.0
+    """by more than ``most`` such errors, the row is not."""
     usual: float | None = None
+    """Rows count as beside answers that are off by this many errors; the median if None."""
 
     def equations(self, network: Network, left: FloatArray) -> csr_array:
         """A matrix that maps a network's parameters to 0, to within errors of 1.

@@ -64,6 +64,11 @@ class Samples:
         sigma = noise.sigma_at(X[seen], Y[seen])
         return cls(X[seen], Y[seen], np.where(sigma > 0.0, sigma, 1.0))
 
+    @classmethod
+    def near(cls, X: FloatArray, Y: FloatArray, noise: NoiseFloor) -> Self:
+        """Answers with the error that those at N(0, I) have, or 1 where these have none."""
+        return cls(X, Y, np.where(noise.errors > 0.0, noise.errors, 1.0))
+
     @property
     def differ(self) -> bool:
         """Whether errors differ by orders of magnitude."""
@@ -156,21 +161,14 @@ class NetworkFit:
 
 @dataclass(frozen=True)
 class Automatic:
-    """Normal equations where they are quick, iterations elsewhere.
-
-    Attributes
-    ----------
-    most_parameters : int
-    most_work : float
-        Multiplications, ``n_equations * n_parameters^2``: some 0.2 s at 3e10 a second.
-    most_written : int
-        With more parameters the derivative is not written out.
-    """
+    """Normal equations where they are quick, iterations elsewhere."""
 
     iterations: Iterative = field(default_factory=Iterative)
     most_parameters: int = 1500
     most_work: float = 6e9
+    """Multiplications, ``n_equations * n_parameters^2``: some 0.2 s at 3e10 a second."""
     most_written: int = 1000
+    """With more parameters the derivative is not written out."""
 
     def is_dense(self, n_equations: int, n_parameters: int) -> bool:
         """Whether steps of this shape take normal equations."""

@@ -12,6 +12,8 @@ as many, those that a QR decomposition with column pivoting takes first (Businge
 1965) make one that hardly amplifies at all.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import scipy.linalg
 
@@ -20,6 +22,7 @@ from revelu.numerics.gauss_newton import UNDAMPED, Chord, Iterative, Orthogonal,
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.recover.refine.derivative import NetworkDerivative, ParameterArrays
 from revelu.recover.refine.network_fit import (
+    AUTOMATIC,
     Samples,
     degrees_of_freedom,
     fit,
@@ -28,9 +31,8 @@ from revelu.recover.refine.network_fit import (
 )
 from revelu.types import FloatArray, IntArray
 
-# Networks of more parameters than this have derivatives that are not written out: their
-# factorisations would take seconds.
-_MOST_DENSE = 1500
+# Steps of a fit end with the first that leaves more than a third less.
+_QUICK = Stop(3, rtol=0.3, patience=1)
 
 # Equations for each unknown where inputs are not chosen.  The singular values of a random
 # matrix lie within 1 -+ 1/sqrt(1.3) of a common size (Marchenko and Pastur): the smallest is
@@ -72,7 +74,7 @@ def polish_network(
     rng = np.random.default_rng(seed)
     is_shallow = network.n_hidden == 1
     n = -(-(degrees_of_freedom(network) if is_shallow else network.n_parameters) // network.dim_out)
-    if is_shallow and network.dim_out == 1 and network.n_parameters <= _MOST_DENSE:
+    if is_shallow and network.dim_out == 1 and network.n_parameters <= AUTOMATIC.most_parameters:
         X = rng.standard_normal((pool * n, network.dim_in))
         X = X[choose_inputs(network, X)]
     else:
@@ -175,9 +177,8 @@ def fit_to_last_digits(
     move: normal equations do, and what their squared condition loses the next steps give back.
     Of the last two layers they are quick, and the layers below may be right as they are.
     """
-    errors = np.where(noise.errors > 0.0, noise.errors, 1.0)
-    samples = Samples(X, Y, errors)
-    if network.n_parameters <= _MOST_DENSE:
+    samples = Samples.near(X, Y, noise)
+    if network.n_parameters <= AUTOMATIC.most_parameters:
         found = fit(
             network,
             samples,
@@ -187,7 +188,7 @@ def fit_to_last_digits(
             extended=True,
         )
         return found.network
-    stop = Stop(8, rtol=0.3, patience=1)
+    stop = replace(_QUICK, max_steps=8)
     solver: Solver = Iterative(iterations=80, white=True)
     if network.n_hidden > 1:
         if top_of(network).n_parameters <= most_square:
@@ -196,7 +197,7 @@ def fit_to_last_digits(
             return network
         n = min(len(X), most * network.n_parameters / network.dim_out)
         rows = np.linspace(0, len(X) - 1, int(np.ceil(n))).astype(np.intp)
-        samples = Samples(X[rows], Y[rows], errors)
+        samples = samples.take(rows)
         work = 4.0 * len(rows) * network.n_parameters
         iterations = int(np.clip(most_work / work, 20, 200))
         solver = Iterative(iterations, rtol=1e-4, white=True)
@@ -228,16 +229,15 @@ def fit_most(
     stands_out : float
         where the fit leaves ``stands_out`` times as much as at the median of them.
     """
-    errors = np.where(noise.errors > 0.0, noise.errors, 1.0)
-    stop, solver = Stop(3, rtol=0.3, patience=1), Iterative(iterations, white=True)
+    samples = Samples.near(X, Y, noise)
+    stop, solver = _QUICK, Iterative(iterations, white=True)
     for _ in range(max_trims):
-        samples = Samples(X, Y, errors)
         network = fit(network, samples, stop, solver=solver, damping=UNDAMPED).network
         left = np.abs(samples.residual(network)).max(axis=1, initial=0.0)
         kept = left <= stands_out * np.median(left)
         if kept.all():
             break
-        X, Y = X[kept], Y[kept]
+        samples = samples.take(kept)
     return network
 
 

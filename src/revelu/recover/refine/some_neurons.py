@@ -21,7 +21,6 @@ def neurons_off(
     *,
     most: int,
     alone: float = 1e-3,
-    near: float = 1e-3,
 ) -> IntArray:
     """Find the last hidden neurons that explain errors at inputs, one neuron an input.
 
@@ -35,8 +34,6 @@ def neurons_off(
         Neurons at most: those that explain most inputs.
     alone : float
         An error is one neuron's if so little of it is no multiple of its column.
-    near : float
-        A neuron that is off by no more than this share of the layer's largest sum may be on.
 
     Returns
     -------
@@ -49,16 +46,14 @@ def neurons_off(
     Z = network.preactivations(X)[network.n_hidden - 1]
     sizes = np.outer(np.linalg.norm(left, axis=1), np.linalg.norm(A, axis=0))
     cosines = np.abs(left @ A) / np.where(sizes > 0.0, sizes, 1.0)
-    cosines[Z + near * np.abs(Z).max(axis=1, keepdims=True) < 0.0] = 0.0
+    cosines[~_may_be_on(Z, np.abs(Z).max(axis=1, keepdims=True))] = 0.0
     # |error - multiple of the column| = sin |error|
     told = 1.0 - cosines.max(axis=1) ** 2 <= alone**2
     neurons, counts = np.unique(cosines.argmax(axis=1)[told], return_counts=True)
     return np.asarray(neurons[np.argsort(-counts, kind="stable")[:most]])
 
 
-def fit_neurons(
-    network: Network, neurons: IntArray, samples: Samples, stop: Stop, *, near: float = 1e-3
-) -> Network:
+def fit_neurons(network: Network, neurons: IntArray, samples: Samples, stop: Stop) -> Network:
     """Fit rows and outputs of a few last hidden neurons; all others stay as they are.
 
     Parameters
@@ -66,15 +61,14 @@ def fit_neurons(
     network : Network
         Right but for small errors of those.
     neurons : ndarray of int
-    near : float
-        Answers count where one of them is off by no more than this share of the largest sum.
+        Answers count where one of them may be on.
     """
     *below, W, A = network.weights
     *biases, b, c = network.biases
     H = network.activations(samples.X)[-2]
     some = Network([W[neurons], A[:, neurons]], [b[neurons], np.zeros(len(c))])
     Z = some.preactivations(H)[0]
-    shown: BoolArray = (Z + near * np.abs(Z).max(initial=0.0) > 0.0).any(axis=1)
+    shown = _may_be_on(Z, np.abs(Z).max(initial=0.0)).any(axis=1)
     rest = samples.Y - network(samples.X) + some(H)
     sigma = samples.sigma if samples.sigma.ndim == 1 else samples.sigma[shown]
     there = Samples(H[shown], rest[shown], sigma)
@@ -85,3 +79,8 @@ def fit_neurons(
     W[neurons], b[neurons] = found.weights[0], found.biases[0]
     A[:, neurons] = found.weights[1]
     return Network([*below, W, A], [*biases, b, c + found.biases[1]], network.skip)
+
+
+def _may_be_on(Z: FloatArray, largest: FloatArray | float, *, near: float = 1e-3) -> BoolArray:
+    """Which neurons of sums ``Z`` are on, or off by no more than a share of the largest sum."""
+    return np.asarray(Z + near * largest > 0.0)

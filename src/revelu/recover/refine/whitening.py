@@ -20,6 +20,7 @@ inputs on one side of a hyperplane have in common.
 import numpy as np
 import scipy.linalg
 
+from revelu.numerics.float64 import HALF_DIGITS
 from revelu.types import FloatArray
 
 
@@ -87,7 +88,7 @@ class Whitening:
         return inner, outer, V.reshape(-1, len(self.columns) - 1), e
 
 
-def _whitened(X: FloatArray, ridge: float = 1e-8) -> tuple[FloatArray, FloatArray]:
+def _whitened(X: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Rows ``R`` of the inverse of a root of the second moments ``C = (R^T R)^-1``, and leverages.
 
     Fewer inputs than twice the entries show no moments but the entries' own.
@@ -95,13 +96,15 @@ def _whitened(X: FloatArray, ridge: float = 1e-8) -> tuple[FloatArray, FloatArra
     n, e = X.shape
     if n < 2 * e:
         return np.eye(e), (X**2).mean(axis=1)
-    root = np.linalg.cholesky(X.T @ X / n + ridge * np.eye(e))
+    root = np.linalg.cholesky(X.T @ X / n + HALF_DIGITS * np.eye(e))
     R = scipy.linalg.solve_triangular(root, np.eye(e), lower=True)
     return R, ((X @ R.T) ** 2).mean(axis=1)
 
 
 class NeuronWhitening:
     """Maps coordinates to changes of the parameters, in which each neuron's columns are white.
+
+    Half of the digits of the largest are added to the squares of their singular values.
 
     Both are in the order of :meth:`revelu.Network.to_vector`.
 
@@ -113,8 +116,6 @@ class NeuronWhitening:
         Squared derivatives of the answers by its sums.
     widest : int
         Neurons that read more get units: the inputs of a first layer are about white.
-    ridge : float
-        What is added to the squares of singular values, relative to the largest.
     """
 
     def __init__(
@@ -123,10 +124,9 @@ class NeuronWhitening:
         squares: list[FloatArray],
         *,
         widest: int = 300,
-        ridge: float = 1e-8,
     ) -> None:
         self.factors = [
-            self._factors(np.column_stack([h, np.ones(len(h))]), s, widest, ridge)
+            self._factors(np.column_stack([h, np.ones(len(h))]), s, widest)
             for h, s in zip(hs, squares, strict=True)
         ]
         sizes = [(len(R), R.shape[-1]) for R in self.factors]
@@ -134,7 +134,7 @@ class NeuronWhitening:
         self.ends = np.cumsum([*n_weights, *(k for k, _ in sizes)])[:-1]
 
     @staticmethod
-    def _factors(h: FloatArray, squares: FloatArray, widest: int, ridge: float) -> FloatArray:
+    def _factors(h: FloatArray, squares: FloatArray, widest: int) -> FloatArray:
         """Inverse roots of the neurons' Gram matrices, (k, d, d); or of their diagonals, (k, d)."""
         if h.shape[1] > widest:
             return inverse(np.sqrt(squares.T @ h**2))
@@ -147,7 +147,7 @@ class NeuronWhitening:
             values, V = np.linalg.eigh(A.T @ A)
             most = values[-1] if len(A) else 0.0
             if most > 0:
-                R[:] = units[:, None] * V / np.sqrt(np.maximum(values, 0.0) + ridge * most)
+                R[:] = units[:, None] * V / np.sqrt(np.maximum(values, 0.0) + HALF_DIGITS * most)
         return found
 
     def to_change(self, v: FloatArray) -> FloatArray:

@@ -15,25 +15,17 @@ from revelu.types import BoolArray, FloatArray
 
 @dataclass(frozen=True)
 class Costs:
-    """What makes the error of a line's neurons worse, as parts of one more measured piece.
-
-    Attributes
-    ----------
-    unsolved : float
-        A kink without its neuron.
-    narrow, worst_narrow : float
-        A piece as wide as the median, and at most; narrower ones cost more, squared.
-    condition : float
-        Output columns of a smallest singular value of a tenth.
-    independent : float
-        Columns whose smallest singular value is below this are too dependent to tell apart.
-    """
+    """What makes the error of a line's neurons worse, as parts of one more measured piece."""
 
     unsolved: float = 1e3
+    """A kink without its neuron."""
     narrow: float = 0.02
     worst_narrow: float = 0.3
+    """A piece as wide as the median, and at most; narrower ones cost more, squared."""
     condition: float = 0.05
+    """Output columns of a smallest singular value of a tenth."""
     independent: float = 0.02
+    """Columns whose smallest singular value is below this are too dependent to tell apart."""
 
 
 @dataclass(frozen=True)

@@ -17,17 +17,11 @@ from revelu.types import FloatArray
 
 @dataclass
 class BoxedSearch(Search):
-    """A network that is known in a box, and grows where fresh answers disagree.
-
-    Attributes
-    ----------
-    max_bases : int
-        Points tried for the base point, around which the target must be affine.
-    max_repairs : int
-    """
+    """A network that is known in a box, and grows where fresh answers disagree."""
 
     search: RestrictedSearch = field(init=False)
     max_bases: int = 8
+    """Points tried for the base point, around which the target must be affine."""
     max_repairs: int = 12
 
     def propose(self) -> Candidate:

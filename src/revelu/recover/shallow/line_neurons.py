@@ -11,6 +11,7 @@ import numpy as np
 from revelu.errors import LimitReachedError, SaturatedError
 from revelu.network import Network, affine_network
 from revelu.numerics.confidence import SIGMAS
+from revelu.numerics.float64 import TINY
 from revelu.probe.gradient import Stencil
 from revelu.probe.line import Askable
 from revelu.probe.scan import LineScan
@@ -64,15 +65,6 @@ class _Peeler:
     ----------
     target, scan, nu, rng
         As for :func:`peel`.
-    retry_steps : tuple of float
-        Signs and sizes of the steps with which a corrupted coordinate is asked again.
-    check_step : float
-        The step, as a share of the others, of the one query that checks a mended Jacobian.
-    margin : float
-        A query whose predicted pre-activation is this near 0, relative to the piece's, may have
-        been bent by that very neuron, which then is predicted to be exactly 0 there.
-    digits : float
-        A Jacobian is worth having if it loses less than this multiple of half the digits.
     """
 
     target: Askable
@@ -80,9 +72,14 @@ class _Peeler:
     nu: float
     rng: np.random.Generator
     retry_steps: tuple[float, ...] = (-0.5, 0.125, -0.03, 0.008, -0.002, 0.0005)
+    """Signs and sizes of the steps with which a corrupted coordinate is asked again."""
     check_step: float = 0.25
+    """The step, as a share of the others, of the one query that checks a mended Jacobian."""
     margin: float = 0.03
+    """A query whose predicted pre-activation is this near 0, relative to the piece's, may have been
+    bent by that very neuron, which then is predicted to be exactly 0 there."""
     digits: float = 0.03
+    """A Jacobian is worth having if it loses less than this multiple of half the digits."""
     centres: dict[int, float] = field(default_factory=dict, init=False)
     steps: dict[int, FloatArray] = field(default_factory=dict, init=False)
     values: dict[int, FloatArray] = field(default_factory=dict, init=False)
@@ -194,7 +191,7 @@ class _Peeler:
             ]
             for j in range(block.start, block.stop):
                 size = np.hypot(np.linalg.norm(rows.get(j, 0.0)), self._length(j))
-                errors[j] = unit * float(np.linalg.norm(ends)) / max(size, 1e-300)
+                errors[j] = unit * float(np.linalg.norm(ends)) / max(size, TINY)
         return np.array([errors[j] for j in sorted(rows)])
 
     def _length(self, j: int) -> float:

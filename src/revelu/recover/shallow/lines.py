@@ -169,12 +169,23 @@ def add_line(
         return network, 1
     if not peeled.scan.complete:
         return network, 1
-    merged = simplify(add_networks(network, peeled.network), rtol=0.1 * noise.half_digits)
+    merged = with_more(network, peeled.network, noise)
     X = rng.standard_normal((n_trial_points, oracle.dim_in))
     X = X if through is None else np.vstack([X, through])
     if _is_worse(merged, network, X, oracle(X), noise):
         return network, max(peeled.n_unresolved, 1)
     return merged, peeled.n_unresolved
+
+
+def with_more(known: Network, more: Network, noise: NoiseFloor, *, share: float = 0.1) -> Network:
+    """Add neurons, those on known hyperplanes to the neurons there.
+
+    Parameters
+    ----------
+    share : float
+        Of half of the digits, which rows are told to, by how much those of one neuron differ.
+    """
+    return simplify(add_networks(known, more), rtol=share * noise.half_digits)
 
 
 def _is_worse(new: Network, old: Network, X: FloatArray, Y: FloatArray, noise: NoiseFloor) -> bool:

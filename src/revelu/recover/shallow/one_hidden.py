@@ -19,7 +19,7 @@ import numpy as np
 from revelu.errors import LimitReachedError, SaturatedError
 from revelu.network import Network
 from revelu.oracle import NoiseFloor, Oracle
-from revelu.probe.hyperplane import bend_everywhere, kink_strengths, points_on_hyperplanes
+from revelu.probe.hyperplane import are_as_strong, kink_strengths, points_on_hyperplanes
 from revelu.recover.method import Candidate, Disagreement, Law, Method, Search, Why
 from revelu.recover.paid import Paid
 from revelu.recover.shallow.affine_rest import add_affine_rest
@@ -31,44 +31,23 @@ from revelu.types import FloatArray
 
 log = logging.getLogger(__name__)
 
-HYPERPLANES_END = (
-    "hyperplanes seen on a line are absent elsewhere: the target has more than one hidden layer, "
-    "or is not piecewise affine"
-)
-
 
 @dataclass(frozen=True)
 class BendTest:
-    """Whether hyperplanes bend the function elsewhere as they do on the line.
+    """Whether hyperplanes bend the function elsewhere as they do on the line."""
 
-    Attributes
-    ----------
-    max_tests : int
-        Hyperplanes tested.
-    min_tests : int
-        Fewer say nothing, nor does less than half of those chosen.
-    strength_rtol : float
-        A kink whose strength is off by a larger share is not the one predicted.
-    bent : float
-        A larger share of such kinks is more than a few corrupted neurons.
-    faint : float
-        Neurons fainter than this share of the strongest drown in the errors of those.
-    blur : float
-        Outputs whose error is a larger share of their variation say nothing.
-    sigmas : float
-        Standard errors that a strength may be off.
-    step : float
-        To either side of the hyperplane, relative to the norm of the point, or to 1.
-    """
-
-    max_tests: int = 64
+    max_tests: int = 16
+    """Hyperplanes tested."""
     min_tests: int = 3
-    strength_rtol: float = 0.1
+    """Fewer say nothing, nor does less than half of those chosen."""
     bent: float = 0.5
+    """A larger share of kinks of another strength is more than a few corrupted neurons."""
     faint: float = 1e-3
+    """Neurons fainter than this share of the strongest drown in the errors of those."""
     blur: float = 1e-10
-    sigmas: float = 8.0
+    """Outputs whose error is a larger share of their variation say nothing."""
     step: float = 1e-3
+    """To either side of the hyperplane, relative to the norm of the point, or to 1."""
 
     def __call__(
         self, oracle: Oracle, network: Network, noise: NoiseFloor, rng: np.random.Generator
@@ -85,13 +64,8 @@ class BendTest:
         found = kink_strengths(oracle, X, normals, step)
         wanted = kink_strengths(network, X, normals, step)
         strength = np.linalg.norm(wanted, axis=1)
-        apart = np.linalg.norm(found - wanted, axis=1)
-        strong = np.isfinite(apart) & (strength > self.faint * strength.max())
-        # A strength is the second difference of three answers, 1, -2, 1, over the step: the
-        # noise of four answers is more than that of these.
-        growth = noise.growth(X)
-        atol = self.sigmas * 4.0 * float(np.linalg.norm(error)) * growth / step
-        off = (apart > self.strength_rtol * strength + atol)[strong]
+        strong = np.isfinite(found).all(axis=1) & (strength > self.faint * strength.max())
+        off = ~are_as_strong(found, wanted, error, step, noise.growth(X))[strong]
         if len(off) < max(self.min_tests, len(chosen) / 2) or off.mean() <= self.bent:
             return ""
         return (
@@ -129,8 +103,10 @@ class LineSearch(Search):
             return ended(line.scan)
         self.network, left, out_of_budget = line.network, line.n_unresolved, line.out_of_budget
         try:
-            if left and not out_of_budget and self._hyperplanes_end():
-                return self._candidate(Why.HYPERPLANES_END, HYPERPLANES_END)
+            # Where they end, other lines would see other kinks, and explain nothing.
+            bent = left and not out_of_budget and self._bent()
+            if bent:
+                return self._candidate(Why.HYPERPLANES_END, bent)
             for last in (i == method.max_lines - 1 for i in range(method.max_lines)):
                 if not left or out_of_budget:
                     break
@@ -162,7 +138,7 @@ class LineSearch(Search):
         try:
             if self.n_repairs == 1:
                 self.tell("testing whether hyperplanes bend")
-                bent = method.bends(self.oracle, self.network, self.noise, self.rng)
+                bent = self._bent()
                 if bent:
                     return self._candidate(Why.HYPERPLANES_END, bent)
             if self._sharpens(seen):
@@ -238,16 +214,9 @@ class LineSearch(Search):
         apart = np.abs((self.network(X) - Y) / self.noise.unit)
         return np.asarray(apart.max(axis=1) / self.noise.half_digits)
 
-    def _hyperplanes_end(self) -> bool:
-        """Whether most of a few hyperplanes do not bend the function elsewhere.
-
-        Then other lines would see other kinks, and explain nothing.
-        """
-        W, b = self.network.weights[0], self.network.biases[0]
-        n = self.method.n_hyperplanes
-        chosen = self.rng.permutation(len(W))[:n]
-        bent = bend_everywhere(self.oracle, self.noise, W[chosen], b[chosen], self.rng)
-        return bool(len(bent) >= n and bent.mean() <= self.method.ending)
+    def _bent(self) -> str:
+        """What speaks for hyperplanes that end or bend, as a deeper network's do."""
+        return self.method.bends(self.oracle, self.network, self.noise, self.rng)
 
     def _add_line(self, through: FloatArray | None = None, *, split_clusters: bool = True) -> int:
         """Add what a line shows of what is unexplained; return how many kinks stay so."""
@@ -264,33 +233,7 @@ class LineSearch(Search):
 
 @dataclass(frozen=True)
 class OneHidden(Method):
-    """One hidden layer, exactly (DG21, Algorithm 6; in a box, Theorem 2).
-
-    Attributes
-    ----------
-    max_lines : int
-        Lines tried where the target is saturated on one, where kinks are too near each other,
-        and on what fresh answers find wrong.
-    max_short_lines : int
-        Lines in place of each of those, where lines end,
-    max_with_short_lines : int
-        ``max_with_short_lines`` times,
-    n_beside : int
-        and answers beside that tell which of them to keep, one a parameter at most.
-    n_hyperplanes : int
-        Hyperplanes that are looked for elsewhere before a second line is paid for.
-    ending : float
-        Share of them found again that speaks against one hidden layer.
-    nearly : float
-        A network that is wrong by less, relative to the size of the answers, lacks no neuron: some
-        of its rows have lost digits.
-    fresh : int
-        Answers for each input of a row, from which those are fitted;
-    fresh_share : float
-        up to three times as many where that is this share of the parameters.
-    bends : BendTest
-        Of the hyperplanes of a first line, elsewhere.
-    """
+    """One hidden layer, exactly (DG21, Algorithm 6; in a box, Theorem 2)."""
 
     name = "one_hidden"
     purpose = "one hidden layer, exactly"
@@ -301,15 +244,23 @@ class OneHidden(Method):
     search_in_box = BoxedSearch
 
     max_lines: int = 4
+    """Lines tried where the target is saturated on one, where kinks are too near each other, and on
+    what fresh answers find wrong."""
     max_short_lines: int = 16
+    """Lines in place of each of those, where lines end,"""
     max_with_short_lines: int = 10
+    """``max_with_short_lines`` times,"""
     n_beside: int = 256
-    n_hyperplanes: int = 6
-    ending: float = 0.5
+    """and answers beside that tell which of them to keep, one a parameter at most."""
     nearly: float = 1e-4
+    """A network that is wrong by less, relative to the size of the answers, lacks no neuron: some
+    of its rows have lost digits."""
     fresh: int = 40
+    """Answers for each input of a row, from which those are fitted;"""
     fresh_share: float = 0.1
+    """up to three times as many where that is this share of the parameters."""
     bends: BendTest = BendTest()
+    """Of the hyperplanes of a first line, elsewhere."""
 
     def obstacle(self, oracle: Oracle, noise: NoiseFloor) -> str:
         """In a box differences are short: they need all digits."""

@@ -16,16 +16,18 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from revelu.errors import SaturatedError
-from revelu.network import Network, add_networks, affine_network, simplify
+from revelu.network import Network, affine_network
 from revelu.numerics.confidence import SIGMAS
+from revelu.numerics.float64 import TINY
 from revelu.oracle import NoiseFloor
 from revelu.probe.box import Box, Confined, inward_jacobian, segment
-from revelu.probe.hyperplane import kink_strengths
+from revelu.probe.hyperplane import are_as_strong, kink_strengths
 from revelu.probe.kinks import find_kinks
 from revelu.probe.line import Askable
 from revelu.probe.residual import Residual
 from revelu.probe.scan import LineScan
 from revelu.recover.shallow.blocks import Costs, choose_blocks
+from revelu.recover.shallow.lines import with_more
 from revelu.types import BoolArray, FloatArray
 
 
@@ -45,39 +47,6 @@ class RestrictedSearch:
         Two layers with a skip; exact where only its own neurons bend the target.
     X, Y : ndarray, shape (n, d) and (n, k)
         Points that the network is held against.
-    n_straight, n_bent : int
-        Hyperplanes of new neurons that were found again elsewhere in the box, and those
-        that were not: the latter are a deeper network's.
-    first_step : float
-        Of the derivatives at the base point, relative to its largest coordinate.
-    jump_rtol : float
-        A jump along a segment is the change of the Jacobians to this share of its size.
-    side : float
-        A new hyperplane is looked for at another place, this far to its sides relative to
-        the segment that leads there.
-    inside : float
-        How far inside a piece its slope is measured, as a share of it.
-    strength_rtol : float
-        What bends the target there by another amount than this share is not that neuron.
-    min_bent : int
-        Fewer hyperplanes that end say nothing of the target's depth.
-    n_points : int
-        Points in a row that must be right: what bends the function at fewer than one point in
-        ten (0.9^30 < 0.05) is left to the certificate, whose points cost no recovery.
-    max_tries : int
-        Segments to one wrong point before it is left to others.
-    unusual : float
-        A point is wrong if the network is off there by ``unusual`` times what it is off at half of
-        the points: where many neurons are known roughly, errors add up.
-    rough : float
-        Errors up to this, relative to the answers, that no segment explains are left to a fit of
-        what was found; 0 where there is none.
-    few : float
-        The share of points that may be wrong beyond that where a fit helps.
-    patience : int
-        Segments in a row that show nothing, after which such points are left to it.
-    is_fitted : bool
-        Whether it was made: all such points are left to it.
     """
 
     target: Askable
@@ -91,19 +60,36 @@ class RestrictedSearch:
     message: str = ""
     n_straight: int = 0
     n_bent: int = 0
+    """Hyperplanes of new neurons that were found again elsewhere in the box, and those that were
+    not: the latter are a deeper network's."""
     first_step: float = 0.1
+    """Of the derivatives at the base point, relative to its largest coordinate."""
     jump_rtol: float = 1e-4
+    """A jump along a segment is the change of the Jacobians to this share of its size."""
     side: float = 1e-5
+    """A new hyperplane is looked for at another place, this far to its sides relative to the
+    segment that leads there."""
     inside: float = 0.1
-    strength_rtol: float = 0.1
+    """How far inside a piece its slope is measured, as a share of it."""
     min_bent: int = 4
+    """Fewer hyperplanes that end say nothing of the target's depth."""
     n_points: int = 30
+    """Points in a row that must be right: what bends the function at fewer than one point in ten
+    (0.9^30 < 0.05) is left to the certificate, whose points cost no recovery."""
     max_tries: int = 3
+    """Segments to one wrong point before it is left to others."""
     unusual: float = 100.0
+    """A point is wrong if the network is off there by ``unusual`` times what it is off at half of
+    the points: where many neurons are known roughly, errors add up."""
     rough: float = 0.0
+    """Errors up to this, relative to the answers, that no segment explains are left to a fit of
+    what was found; 0 where there is none."""
     few: float = 0.25
+    """The share of points that may be wrong beyond that where a fit helps."""
     patience: int = 3
+    """Segments in a row that show nothing, after which such points are left to it."""
     is_fitted: bool = False
+    """Whether it was made: all such points are left to it."""
 
     def __post_init__(self) -> None:
         self.target = Confined(self.target, self.box)
@@ -240,8 +226,7 @@ class RestrictedSearch:
         if found is None:
             return 0
         found = found.take(self._are_elsewhere(found))
-        merged = add_networks(self.network, found)
-        self.network = simplify(merged, rtol=0.1 * self.noise.half_digits)
+        self.network = with_more(self.network, found, self.noise)
         return len(found.weights[0])
 
     def _are_elsewhere(self, found: Network) -> BoolArray:
@@ -265,11 +250,7 @@ class RestrictedSearch:
         step = np.minimum(self.side * lengths, 0.5 * np.linalg.norm(ends - X, axis=1))
         seen = kink_strengths(self.target, X, arms / lengths[:, None], step)
         wanted = A[:, rows].T * (rates / lengths)[:, None]
-        noise = 4.0 * SIGMAS * (self._error / step[:, None]) * self._growth(X)[:, None]
-        off = (
-            np.abs(seen - wanted) > self.strength_rtol * np.abs(wanted).max(axis=1)[:, None] + noise
-        )
-        are_elsewhere[rows] = ~off.any(axis=1)
+        are_elsewhere[rows] = are_as_strong(seen, wanted, self._error, step, self._growth(X))
         n_straight = int(are_elsewhere[rows].sum())
         self.n_bent += len(rows) - n_straight
         self.n_straight += n_straight
@@ -277,13 +258,13 @@ class RestrictedSearch:
 
     def _growth(self, X: FloatArray) -> FloatArray:
         """How much larger than at the base point the terms of an answer are, shape (n,)."""
-        at_base = max(float((self.base**2).mean()), 1e-300)
+        at_base = max(float((self.base**2).mean()), TINY)
         return np.asarray(np.sqrt(1.0 + (X**2).mean(axis=1) / at_base))
 
     def _slope(self, v: FloatArray) -> float:
         """The slope along ``v`` of a function as large as the answers."""
         scale = float(np.linalg.norm(self.noise.scale))
-        return scale * float(np.linalg.norm(v)) / max(float(np.linalg.norm(self.base)), 1e-300)
+        return scale * float(np.linalg.norm(v)) / max(float(np.linalg.norm(self.base)), TINY)
 
     def _measured_again(self, residual: Residual, scan: LineScan) -> LineScan:
         """The scan with its kinks and jumps from two answers near the ends of every piece.

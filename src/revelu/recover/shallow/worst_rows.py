@@ -10,6 +10,8 @@ import numpy as np
 import scipy.linalg
 
 from revelu.network import Network
+from revelu.numerics.confidence import standard_errors
+from revelu.numerics.float64 import EPS
 from revelu.numerics.interruption import check_cancelled
 from revelu.types import BoolArray, FloatArray
 
@@ -22,7 +24,6 @@ def fit_worst_rows(
     *,
     max_rows: int = 64,
     faint: float = 1e-4,
-    sigmas: float = 4.0,
     most: float = 0.7,
 ) -> Network:
     """Fit the rows that explain what a network leaves of answers, and the affine rest.
@@ -42,8 +43,6 @@ def fit_worst_rows(
     max_rows : int
     faint : float
         Neurons are that whose slope is less than this share of the typical one.
-    sigmas : float
-        A row is worse than the rest if it explains more than chance, by ``sigmas`` deviations.
     most : float
         Unknowns an equation, at most.
 
@@ -56,7 +55,7 @@ def fit_worst_rows(
     slopes = np.linalg.norm(W, axis=1) * np.linalg.norm(A / unit[:, None], axis=0)
     strong = slopes >= faint * np.median(slopes)
     starts = [network] if strong.all() else [network, network.take(np.flatnonzero(strong))]
-    fitted = [_fit(start, X, Y, unit, max_rows, sigmas, most) for start in starts]
+    fitted = [_fit(start, X, Y, unit, max_rows, most) for start in starts]
     return min(fitted, key=lambda found: float((((Y - found(X)) / unit) ** 2).sum()))
 
 
@@ -66,7 +65,6 @@ def _fit(
     Y: FloatArray,
     unit: FloatArray,
     max_rows: int,
-    sigmas: float,
     most: float,
 ) -> Network:
     """Fit what explains most, as :func:`fit_worst_rows` says, of all neurons."""
@@ -81,9 +79,7 @@ def _fit(
     rows: list[int] = []
     while True:
         F = np.hstack(columns)
-        x = scipy.linalg.lstsq(
-            F, rest.ravel(), cond=1e-12, lapack_driver="gelsy", check_finite=False
-        )[0]
+        x = scipy.linalg.lstsq(F, rest.ravel(), lapack_driver="gelsy", check_finite=False)[0]
         left = rest - (F @ x).reshape(rest.shape)
         check_cancelled()
         # Twice as many rows each time, if all of these are worse and can be solved for.
@@ -95,7 +91,8 @@ def _fit(
             break  # where lines end, few answers are left
         noise = float((left**2).sum()) / (rest.size - F.shape[1])
         # p unknowns explain p times the noise by chance, up to the deviation of chi squared.
-        worse = np.flatnonzero(gains > (p + sigmas * np.sqrt(2.0 * p)) * noise)
+        by_chance = p + standard_errors(len(W)) * np.sqrt(2.0 * p)
+        worse = np.flatnonzero(gains > by_chance * noise)
         worse = worse[np.argsort(-gains[worse])][: max(n, 0)]
         if not len(worse):
             break
@@ -127,6 +124,6 @@ def _gains(
         if on[:, j].sum() < 2 * p or not a.any():
             continue
         right = inputs[on[:, j]].T @ (left[on[:, j]] @ a) / np.linalg.norm(a)
-        ridge = 1e-12 * np.trace(gram) * np.eye(p)
+        ridge = EPS * np.trace(gram) * np.eye(p)
         gains[j] = right @ scipy.linalg.solve(gram + ridge, right, assume_a="pos")
     return gains

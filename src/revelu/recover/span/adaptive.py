@@ -16,6 +16,7 @@ from revelu.errors import LimitReachedError
 from revelu.network.span import Span, complement
 from revelu.numerics.complement import Complement
 from revelu.numerics.confidence import SIGMAS
+from revelu.numerics.float64 import TINY
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.probe.gradient import Differences, Step, unit_rows
 from revelu.recover.method import Tell, Why
@@ -30,41 +31,30 @@ _UNSEEN = (
 
 @dataclass(frozen=True)
 class Adaptive:
-    """JWZ20, Algorithm 1 and Lemma 3.2, gradients one after another.
-
-    Attributes
-    ----------
-    smooth : bool
-        Whether the target curves everywhere: differences are then central.
-    n_points, n_empty_looks : int
-        Points of a look around, and looks that must find nothing to add: nothing is then left
-        that more than a tenth of N(0, I) shows, at 95% confidence (0.9^28 > 0.05 > 0.9^29).
-    n_lines : int
-        Lines through a point that choose its step and tell whether it has something to add.
-    share, relax : float
-        Directions are taken where they weigh this share of the strongest gradient, for errors
-        grow by its inverse; where no point offers one, ``relax`` times less, again and again.
-        Of k outputs, which bring k directions at once, a k-th of that is enough.
-    estimate : float
-        What counts as a direction along a few lines only, as a share of what will count.
-    shortest, longest : float
-        Steps worth trying at first.
-    fraction, multiple : float
-        Later, in units of the usual step.  Shorter ones, which err more, wait as weak
-        directions do.
-    """
+    """JWZ20, Algorithm 1 and Lemma 3.2, gradients one after another."""
 
     smooth: bool = False
+    """Whether the target curves everywhere: differences are then central."""
     n_points: int = 16
     n_empty_looks: int = 2
+    """Points of a look around, and looks that must find nothing to add: nothing is then left that
+    more than a tenth of N(0, I) shows, at 95% confidence (0.9^28 > 0.05 > 0.9^29)."""
     n_lines: int = 2
+    """Lines through a point that choose its step and tell whether it has something to add."""
     share: float = 0.02
     relax: float = 4.0
+    """Directions are taken where they weigh this share of the strongest gradient, for errors grow
+    by its inverse; where no point offers one, ``relax`` times less, again and again.  Of k outputs,
+    which bring k directions at once, a k-th of that is enough."""
     estimate: float = 0.4
+    """What counts as a direction along a few lines only, as a share of what will count."""
     shortest: float = 1e-7
     longest: float = 1.0
+    """Steps worth trying at first."""
     fraction: float = 0.02
     multiple: float = 3.0
+    """Later, in units of the usual step.  Shorter ones, which err more, wait as weak directions
+    do."""
 
     def find(
         self, oracle: Oracle, noise: NoiseFloor, rng: np.random.Generator, tell: Tell
@@ -308,10 +298,10 @@ class _AdaptiveSearch:
             return self.method.share
         sigma = self.target.error_at(np.ones(1)) / float(np.median(self.steps))
         noise = 3.0 * sigma * np.sqrt(self.oracle.dim_in)
-        return SIGMAS * float(noise / max(self.largest, 1e-300) + self.leak)
+        return SIGMAS * float(noise / max(self.largest, TINY) + self.leak)
 
     def span(self) -> Span:
         """What was found."""
-        sizes = np.sort(self.sizes)[::-1] / max(self.largest, 1e-300)
+        sizes = np.sort(self.sizes)[::-1] / max(self.largest, TINY)
         floor = self.floor if self.rank else 0.0
         return Span(self.rest.taken, sizes, floor, np.hypot(self.errors, self.leaked))

@@ -14,6 +14,7 @@ import numpy as np
 
 from revelu.errors import LimitReachedError
 from revelu.network.span import Span, complement
+from revelu.numerics.float64 import TINY
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.probe.gradient import Differences, Stencil, Step, unit_rows
 from revelu.recover.method import Tell, Why
@@ -24,43 +25,30 @@ from revelu.types import FloatArray
 
 @dataclass(frozen=True)
 class Averaged:
-    """Many whole gradients of answers of few digits, then moves in the null space.
-
-    Attributes
-    ----------
-    smooth : bool
-        Whether the target curves everywhere: differences are then central.
-    batch, max_points : int
-        Points at which gradients are measured before the rank is looked at again, and in all.
-    n_agreeing : int
-        How often the rank must come out as before, with a gap below it.
-    start_angle : float
-        The weakest direction must be known to this, in radians, before the basis is refined,
-        even if that takes many times the points that showed it.
-    n_refinements : int
-    overdetermined : float
-        Equations for each of the basis's unknowns in a refinement.
-    most_more, better : int, float
-        Up to ``most_more`` times as many, until the angle is expected to fall by the factor
-        ``better``.
-    n_lines : int
-        Lines through a point that choose its step.
-    shortest, longest : float
-        Steps worth trying.
-    """
+    """Many whole gradients of answers of few digits, then moves in the null space."""
 
     smooth: bool = False
+    """Whether the target curves everywhere: differences are then central."""
     batch: int = 8
     max_points: int = 400
+    """Points at which gradients are measured before the rank is looked at again, and in all."""
     n_agreeing: int = 2
+    """How often the rank must come out as before, with a gap below it."""
     start_angle: float = 1e-2
+    """The weakest direction must be known to this, in radians, before the basis is refined, even if
+    that takes many times the points that showed it."""
     n_refinements: int = 2
     overdetermined: float = 2.0
+    """Equations for each of the basis's unknowns in a refinement."""
     most_more: int = 4
     better: float = 0.2
+    """Up to ``most_more`` times as many, until the angle is expected to fall by the factor
+    ``better``."""
     n_lines: int = 2
+    """Lines through a point that choose its step."""
     shortest: float = 1e-3
     longest: float = 1.0
+    """Steps worth trying."""
 
     def find(
         self, oracle: Oracle, noise: NoiseFloor, rng: np.random.Generator, tell: Tell
@@ -145,7 +133,7 @@ class Averaged:
             if len(inside) >= span.rank:
                 least = np.linalg.svd(inside, compute_uv=False)[-1]
                 left = angle * ratio * (np.sqrt(len(inside)) + np.sqrt(span.rank))
-                expected = float(np.hypot(np.sqrt(len(C)), left) / max(least, 1e-300))
+                expected = float(np.hypot(np.sqrt(len(C)), left) / max(least, TINY))
         if not expected < angle:
             return span, angle
         E = np.linalg.lstsq(inside, across, rcond=None)[0]

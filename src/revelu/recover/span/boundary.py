@@ -47,9 +47,6 @@ class Border:
         Unit vector that leads out of the class.
     label : float
         The class.
-    first_halvings : int
-        Halvings before the ends of brackets are asked: what is known of a border tells its height
-        so well that most brackets hold it, and few of their ends are then still unasked.
     """
 
     oracle: Oracle
@@ -57,6 +54,8 @@ class Border:
     e: FloatArray
     label: float
     first_halvings: int = 3
+    """Halvings before the ends of brackets are asked: what is known of a border tells its height so
+    well that most brackets hold it, and few of their ends are then still unasked."""
 
     def is_inside(self, offsets: FloatArray, t: FloatArray) -> BoolArray:
         """Whether ``x + offsets + t e``, (m, d) and (m,), are in the class; one round."""

@@ -35,17 +35,6 @@ class LabelSpanSearch:
     ----------
     watch : callable or None
         Told, once, rows beside borders and their labels.
-    n_places : int
-        Places of a look around, and places that wait at most.
-    shift : float
-        A move inside the complement that shifts the border by more than this share of an
-        input's length shows a direction.
-    near, farther : float
-        How far off noise is measured; farther where no place will do: inputs may be rounded.
-    n_lines : int
-        Lines through a place that choose its step.
-    n_votes : int
-        Places where the even part of the heights tells a smooth border from one with kinks.
     """
 
     oracle: Oracle
@@ -53,11 +42,17 @@ class LabelSpanSearch:
     watch: Watch | None
     normals: Normals = field(default_factory=Normals)
     n_places: int = 8
+    """Places of a look around, and places that wait at most."""
     shift: float = 1e-5
+    """A move inside the complement that shifts the border by more than this share of an input's
+    length shows a direction."""
     near: float = 1e-9
     farther: float = 1e-5
+    """How far off noise is measured; farther where no place will do: inputs may be rounded."""
     n_lines: int = 2
+    """Lines through a place that choose its step."""
     n_votes: int = 3
+    """Places where the even part of the heights tells a smooth border from one with kinks."""
 
     def __post_init__(self) -> None:
         self.rest = Complement(self.oracle.dim_in, self.rng)

@@ -36,22 +36,15 @@ _HIDDEN = (
 
 @dataclass(frozen=True)
 class LabelSpan:
-    """JWZ20, Algorithm 2, Proposition 4.1 and Lemma 4.2, with the changes above.
-
-    Attributes
-    ----------
-    n_empty_looks : int
-        Looks around, of eight places each, that must find nothing to add: of all places fewer
-        than 17.1% would then, at 95% confidence (0.829^16 = 0.05).
-    largest_angle : float
-        The search ends where the span is farther off, in radians,
-    most_directions : float
-        or is a larger share of the inputs: others are no use then.
-    """
+    """JWZ20, Algorithm 2, Proposition 4.1 and Lemma 4.2, with the changes above."""
 
     n_empty_looks: int = 2
+    """Looks around, of eight places each, that must find nothing to add: of all places fewer than
+    17.1% would then, at 95% confidence (0.829^16 = 0.05)."""
     largest_angle: float = float("inf")
+    """The search ends where the span is farther off, in radians,"""
     most_directions: float = 1.0
+    """or is a larger share of the inputs: others are no use then."""
 
     def find(
         self, oracle: Oracle, rng: np.random.Generator, tell: Tell, watch: Watch | None = None

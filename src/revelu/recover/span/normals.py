@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from revelu.numerics.confidence import SIGMAS
+from revelu.numerics.float64 import TINY
 from revelu.recover.span.boundary import Bend, Border
 from revelu.types import BoolArray, FloatArray
 
@@ -84,49 +85,37 @@ class BorderPlace:
     @property
     def angle(self) -> float:
         """About how far off a direction from here would be, in radians; NaN if unknown."""
-        return float(np.hypot(self.error, self.leak)) / max(self.size, 1e-300)
+        return float(np.hypot(self.error, self.leak)) / max(self.size, TINY)
 
 
 @dataclass(frozen=True)
 class Normals:
-    """How slopes of borders are measured; lengths in units of an input's coordinates.
-
-    Attributes
-    ----------
-    sigmas : float
-        Standard errors of a height that pass for noise: twice as many as of an answer, since
-        the noise of a height is itself read off two lines.
-    bracket : float
-        Bisection ends at a bracket this many standard errors wide; its own error is 1/sqrt(12)
-        of its width.
-    roughly : float
-        Slopes that only weigh a place are told to this share of a step's height.
-    longest, shrink, shortest : float
-        Steps tried beside a place, from the longest on, each ``shrink`` times shorter.
-    reserve : float
-        How much shorter a step is then made: two lines choose it, and of the hundreds of
-        directions that follow some are steeper.
-    max_retries : int
-        How often heights where the border bends are measured again, nearer.
-    block, n_mixes : int
-        Heights that one query checks together, and how often each is checked.
-    coarse, nearest : float
-        The longest step where a border is smooth, at which its curvature is measured, and the
-        shortest.
-    """
+    """How slopes of borders are measured; lengths in units of an input's coordinates."""
 
     sigmas: float = 2.0 * SIGMAS
+    """Standard errors of a height that pass for noise: twice as many as of an answer, since the
+    noise of a height is itself read off two lines."""
     bracket: float = 3.0
+    """Bisection ends at a bracket this many standard errors wide; its own error is 1/sqrt(12) of
+    its width."""
     roughly: float = 0.01
+    """Slopes that only weigh a place are told to this share of a step's height."""
     longest: float = 0.4
     shrink: float = 4.0
     shortest: float = 1e-5
+    """Steps tried beside a place, from the longest on, each ``shrink`` times shorter."""
     reserve: float = 16.0
+    """How much shorter a step is then made: two lines choose it, and of the hundreds of directions
+    that follow some are steeper."""
     max_retries: int = 2
+    """How often heights where the border bends are measured again, nearer."""
     block: int = 64
     n_mixes: int = 6
+    """Heights that one query checks together, and how often each is checked."""
     coarse: float = 2e-2
     nearest: float = 1e-7
+    """The longest step where a border is smooth, at which its curvature is measured, and the
+    shortest."""
 
     def flat_step(
         self, border: Border, lines: FloatArray, noise: float, radius: float

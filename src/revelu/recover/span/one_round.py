@@ -41,17 +41,14 @@ class OneRound:
     ----------
     n_neurons : int
         The k of the algorithm: it fixes how many gradients are asked for.
-    smooth : bool
-        Whether the target curves everywhere: differences are then central, with the cube root
-        of the noise floor, which balances, for a step.
-    step : float
-        Else the step in units of the floor's root: one in a thousand differences crosses a
-        kink.
     """
 
     n_neurons: int
     smooth: bool = False
+    """Whether the target curves everywhere: differences are then central, with the cube root of the
+    noise floor, which balances, for a step."""
     step: float = 1e3
+    """Else the step in units of the floor's root: one in a thousand differences crosses a kink."""
 
     def find(
         self, oracle: Oracle, noise: NoiseFloor, rng: np.random.Generator, tell: Tell

@@ -1,10 +1,11 @@
-"""Neurons that no walk has found, fitted beside rows that are held."""
+"""Neurons that a network lacks, fitted beside rows that are held."""
 
 import numpy as np
 import pytest
 
 from revelu.network import Network, zoo
-from revelu.recover.deep.rough_missing import MissingNeurons
+from revelu.recover.deep.rough_layers import RoughLayers
+from revelu.recover.deep.rough_spare import SpareNeurons
 from revelu.recover.refine.network_fit import Samples, top_of, with_top
 
 ERROR = 1e-7
@@ -23,7 +24,9 @@ def test_faint_neurons_are_fitted_beside_rows_that_are_right(seed):
     top = top_of(truth).take(np.arange(5))
     known = Network(top.weights, top.biases, skip=(np.zeros((1, 12)), np.zeros(1)))
     start = with_top(truth, known)
-    found = MissingNeurons().joined(start, samples, rng)
+    how = RoughLayers()
+    counts = how.n_spare, how.n_starts, how.n_rough_steps, how.n_spare_answers
+    found = SpareNeurons(rng, how.limit, *counts).joined(start, samples)
     fresh = rng.standard_normal((4000, 4))
     left = [np.sqrt(np.mean((network(fresh) - truth(fresh)) ** 2)) for network in (found, start)]
     assert left[1] > 1e4 * sigma[0]
