@@ -78,9 +78,8 @@ def walk_along(network: Network, seed: int) -> Course:
     breaks = [frame.stack.with_layer(frame.W, frame.b).breaks(start, end - start, 0.0, 1.0)]
     first = SeedSearch().find(oracle, noise, start[None], end[None], breaks, rng)[0]
 
-    sigma = float((noise.nu * noise.scale / noise.unit).max())
     # All entries are to be known.
-    walk = Walk(frame, first, noise.unit, sigma, rng, WalkTuning(refine=2.0))
+    walk = Walk(frame, first, noise, rng, WalkTuning(refine=2.0))
     surface = Surface(frame, walk.signs, walk.estimate.drawn(walk.scale))
     aside = np.array([-first.normal[1], first.normal[0]])
     both = walk.points.joined(walk.points)
