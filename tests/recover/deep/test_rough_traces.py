@@ -7,12 +7,11 @@ import pytest
 
 import revelu
 from revelu.oracle import Oracle, measure_noise
-from revelu.recover.deep.below import Below
 from revelu.recover.deep.rough_signs import are_read, signed, signs_by_most
 from revelu.recover.deep.rough_traces import RoughTraces, TracedRow, TraceSearch
 from revelu.recover.deep.rough_upper import RoughUpper
 from revelu.recover.deep.seeds import Seed
-from revelu.recover.deep.trace import Trace, open_directions
+from revelu.recover.deep.trace import Below, Trace, open_directions
 from revelu.recover.refine.network_fit import Samples
 
 

@@ -9,8 +9,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from revelu.recover.deep.below import Below
 from revelu.recover.deep.rough_traces import TracedRow
+from revelu.recover.deep.trace import Below
 from revelu.types import BoolArray, FloatArray
 
 

@@ -23,12 +23,11 @@ from revelu.oracle import NoiseFloor
 from revelu.probe.gradient import CheckedGradients
 from revelu.probe.kink_lines import KinkLines
 from revelu.probe.line import Ask
-from revelu.recover.deep.below import Below
 from revelu.recover.deep.rough_outputs import RoughOutputs
 from revelu.recover.deep.seeds import Seed, SeedSearch
 from revelu.recover.deep.segments import SegmentScan
 from revelu.recover.deep.stack import Stack
-from revelu.recover.deep.trace import Trace, TraceTuning, open_directions
+from revelu.recover.deep.trace import Below, Trace, TraceTuning, open_directions
 from revelu.recover.method import Tell
 from revelu.recover.refine.measured_rows import MeasuredRows
 from revelu.recover.refine.network_fit import Samples

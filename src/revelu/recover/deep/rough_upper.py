@@ -22,10 +22,9 @@ from revelu.network import Network
 from revelu.numerics.gauss_newton import Damping, Iterative, Stop
 from revelu.oracle import NoiseFloor, Oracle
 from revelu.probe.line import Ask
-from revelu.recover.deep.below import Below
 from revelu.recover.deep.rough_signs import are_read, signed, signs_by_most
 from revelu.recover.deep.rough_traces import RoughTraces, TraceSearch
-from revelu.recover.deep.trace import TraceTuning
+from revelu.recover.deep.trace import Below, TraceTuning
 from revelu.recover.deep.wide_rows import WideRows
 from revelu.recover.method import Tell
 from revelu.recover.refine.measured_rows import MeasuredRows
