@@ -6,6 +6,7 @@ from revelu.probe.smoothness import Smoothness
 from revelu.probe.steps import Steps
 from revelu.recover.fit.as_served import AsServed
 from revelu.recover.fit.ending import Ending
+from revelu.recover.fit.exchange import NeuronExchange
 from revelu.recover.fit.far_out import FarOut
 from revelu.recover.fit.from_chords import FromChords
 from revelu.recover.fit.from_lines import FromLines
@@ -43,8 +44,8 @@ class Fit(Method):
     line_noise, line_margin : float
         Errors of a line's answers over what their differences suggest, which hide some and miss
         what rounding the queries adds; and neurons looked for, over its kinks.
-    ending, far_out : Ending, FarOut
-        What ends a search that explains nothing, and what is tried before on a grid.
+        What ends a search that explains nothing, and what is tried before: on a grid of one step
+        far out, else where answers are plenty.
     equations, slope_equations : float
         Equations a parameter for the last fit of a network known in a span only, and beside those
         of slopes, where there are hardly more equations than queries.
@@ -118,6 +119,7 @@ class Fit(Method):
     line_margin: float = 1.1
     ending: Ending = field(default_factory=Ending)
     far_out: FarOut = field(default_factory=FarOut)
+    exchange: NeuronExchange = field(default_factory=NeuronExchange)
     equations: float = 1.8
     slope_equations: float = 1.25
     coarse_equations: float = 3.4

@@ -12,7 +12,8 @@ begin (:mod:`revelu.recover.fit.from_lines`); else steps 2 and 3 begin at random
    matter (JWZ20's row span), which few gradients show; with one, and where answers are too
    coarse for gradients, those of a random slice.
 2. Ask Gaussian queries, more of them until a network with neurons to spare explains them; where
-   that takes long, look along lines farther out (:mod:`revelu.recover.fit.far_out`).
+   that takes long, look along lines farther out (:mod:`revelu.recover.fit.far_out`); where more
+   neurons gain nothing, many more, and exchange neurons.
 3. Take out the neurons that are not needed, the affine rest being free.
 4. Flip neurons so that the affine rest vanishes.
 5. In all coordinates, to which slopes carry a network of a slice over, refit everything
@@ -83,17 +84,20 @@ class FitSearch(FitQuestions):
     best : Network, optional
         The best so far, in coordinates of ``subspace`` if there is one.
     samples : Samples, optional
-        What a network from lines was fitted to.
+        What a network from lines, or of plenty of answers, was fitted to.
     is_span : bool
         Whether the function looks at the coordinates that are searched alone.
     is_far_out : bool
         Whether lines have been asked far out.
+    is_of_plenty : bool
+        Whether neurons were exchanged where answers are plenty.
     """
 
     best: Network | None = field(default=None, init=False)
     samples: Samples | None = field(default=None, init=False)
     is_span: bool = field(default=False, init=False)
     is_far_out: bool = field(default=False, init=False)
+    is_of_plenty: bool = field(default=False, init=False)
     n_kinks: int | None = field(default=None, init=False)
     n_single: int | None = field(default=None, init=False)
     n_followed: int = field(default=0, init=False)
@@ -120,7 +124,8 @@ class FitSearch(FitQuestions):
                 self._choose_coordinates()
                 samples = self._from_lines_if_answered()
                 fitted = self._finish(samples or self._search())
-                is_kept = samples is not None or self._is_served or self.is_far_out
+                is_rich = self.is_far_out or self.is_of_plenty
+                is_kept = samples is not None or self._is_served or is_rich
                 self.samples = fitted if is_kept and not self.obstacles else None
         except (LimitReachedError, SaturatedError) as error:
             why = Why.of(error)
@@ -373,6 +378,9 @@ class FitSearch(FitQuestions):
             return None
         if (explained := self._from_far_out()) is not None:
             return explained
+        is_promising = min(share for _, share in left) < self.method.exchange.promising
+        if is_promising and (explained := self._of_plenty(samples)) is not None:
+            return explained
         self.obstacles.append(said)
         self._follow_hyperplanes(self.method.n_last_lines)
         return samples
@@ -382,12 +390,34 @@ class FitSearch(FitQuestions):
         """Whether the noise is estimated, of answers that show what they can on lines."""
         return self.noise.law == "float32"
 
+    def _of_plenty(self, samples: Samples) -> Samples | None:
+        """Search once more where answers are plenty; None where that finds nothing, too.
+
+        It is untried where errors differ from answer to answer, and in a slice of the inputs; what
+        cuts its answers is no network before that is undone.
+        """
+        is_cut = np.isfinite(self.oracle.extremes.caps()).any()
+        if is_cut or samples.differ or self.subspace is not None or self._is_estimate:
+            return None
+        sizes, ending = self._sizes(), self.method.ending
+        most = ending.most_neurons(sizes.d, self.n_kinks)
+        width = min(most, 2 * sizes.width(len(samples.X)))
+        self.tell(f"splitting neurons, {width} and more, where answers are plenty")
+        how, even = self.method.exchange, samples.evenly()
+        found = how.find((width, most), sizes, even, self._ask, self.limit, self.rng)
+        if found is None:
+            return None
+        self.best, samples = found
+        self.is_of_plenty = True
+        return samples
+
     def _from_far_out(self) -> Samples | None:
         """Search by lines far out, once; what cuts its answers is undone before."""
         how, noise, lines = self.method.far_out, self.noise, self.method.from_lines
         is_cut = bool(np.isfinite(self.oracle.extremes.caps()).any())
         is_whole = self.subspace is None and isinstance(lines.region, Everywhere)
-        if self.is_far_out or is_cut or noise.grid is None or not is_whole:
+        is_absolute = noise.grid is not None and noise.grid.digits is None
+        if self.is_far_out or is_cut or not is_absolute or not is_whole:
             return None
         self.is_far_out = True
         self.tell("measuring rows on lines far out")

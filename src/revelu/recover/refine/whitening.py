@@ -20,7 +20,6 @@ inputs on one side of a hyperplane have in common.
 import numpy as np
 import scipy.linalg
 
-from revelu.numerics.float64 import HALF_DIGITS
 from revelu.types import FloatArray
 
 
@@ -96,7 +95,7 @@ def _whitened(X: FloatArray) -> tuple[FloatArray, FloatArray]:
     n, e = X.shape
     if n < 2 * e:
         return np.eye(e), (X**2).mean(axis=1)
-    root = np.linalg.cholesky(X.T @ X / n + HALF_DIGITS * np.eye(e))
+    root = np.linalg.cholesky(X.T @ X / n + _ridge() * np.eye(e))
     R = scipy.linalg.solve_triangular(root, np.eye(e), lower=True)
     return R, ((X @ R.T) ** 2).mean(axis=1)
 
@@ -147,7 +146,7 @@ class NeuronWhitening:
             values, V = np.linalg.eigh(A.T @ A)
             most = values[-1] if len(A) else 0.0
             if most > 0:
-                R[:] = units[:, None] * V / np.sqrt(np.maximum(values, 0.0) + HALF_DIGITS * most)
+                R[:] = units[:, None] * V / np.sqrt(np.maximum(values, 0.0) + _ridge(most))
         return found
 
     def to_change(self, v: FloatArray) -> FloatArray:
@@ -194,3 +193,8 @@ def _solve(factor: FloatArray, right: FloatArray, *, transposed: bool = False) -
     return np.asarray(
         scipy.linalg.solve_triangular(factor, right, trans=int(transposed), check_finite=False)
     )
+
+
+def _ridge(most: float = 1.0, *, share: float = 1e-8) -> float:
+    """What is added to a Gram matrix of size ``most``: columns are told apart to the root of it."""
+    return share * most
