@@ -91,7 +91,7 @@ MOST_CONSTANTS = 59
 MOST = {
     "numbers in recover": 1395,
     "numbers in src": 2285,
-    "lines in recover": 37_266,
+    "lines in recover": 37_267,
     "files in recover": 186,
     "files over 400 lines": 32,
     "classes over 250 lines": 30,

@@ -120,8 +120,10 @@ class NoiseFloor:
         if self.grid is not None:
             return np.broadcast_to(self.sigma(Y), Y.shape)
         growth = self.growth(X) / np.sqrt(2.0) if self.grows else np.ones(len(X))
-        by_inputs = np.outer(growth, errors)
-        return np.maximum(by_inputs, self.rounding(Y)) if self.errs_inside else by_inputs
+        # An output that has answered 0 alone errs by its own rounding where it answers more.
+        told = np.where(np.isfinite(Y), Y, 0.0)
+        found = np.maximum(np.outer(growth, errors), self.numbers.last_place(told))
+        return np.maximum(found, self.rounding(Y)) if self.errs_inside else found
 
     def rounding(self, Y: FloatArray) -> FloatArray:
         """What answers of that size err by where they are computed in few digits, shape (n, k)."""

@@ -85,6 +85,10 @@ class Numbers:
         if self.grid is not None:
             before = self.inside * np.abs(Y) if self.inside else 0.0
             return np.asarray(np.hypot(self.grid.rounding_error(Y), before))
+        return self.last_place(Y)
+
+    def last_place(self, Y: FloatArray) -> FloatArray:
+        """Standard error of answers by the format that they are written in, same shape."""
         # Half a unit in the last place is an error of 0.14 to 0.29 of eps.
         return np.asarray(0.29 * self.eps * np.abs(Y))
 

@@ -44,6 +44,7 @@ class Fit(Method):
     line_noise, line_margin : float
         Errors of a line's answers over what their differences suggest, which hide some and miss
         what rounding the queries adds; and neurons looked for, over its kinks.
+    ending, far_out, exchange : Ending, FarOut, NeuronExchange
         What ends a search that explains nothing, and what is tried before: on a grid of one step
         far out, else where answers are plenty.
     equations, slope_equations : float
