@@ -84,14 +84,3 @@ def test_a_wide_network_of_narrow_bundles_is_certified_with_its_neurons():
     assert recovery.network.architecture == (8, 40, 1)
     X = np.random.default_rng(2).standard_normal((5000, 8))
     assert np.abs(recovery.network(X) - truth(X)).max() <= recovery.certificate.tolerance
-
-
-@pytest.mark.slow
-def test_what_is_no_network_is_not_called_one_in_a_box():
-    def waves(X):
-        return np.round(np.sin(4.0 * X).sum(axis=1), 2)
-
-    recovery = revelu.extract(waves, dim_in=2, box=(-1.0, 1.0), seed=1)
-    assert recovery.ledger.n_queries < 20_000
-    assert recovery.status in {revelu.Status.UNVERIFIED, revelu.Status.NOT_IN_CLASS}
-    assert "be no network" in " ".join(recovery.evidence)

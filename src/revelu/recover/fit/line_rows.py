@@ -31,6 +31,9 @@ class LineRows:
 
     Attributes
     ----------
+    noise : float
+        A line is searched with one error for all answers, this many times what is typical: where
+        it was searched with that itself, places that err by more looked like kinks.
     side : float
         Half-distance of a kink's proof, as a multiple of the root of that: nearer kinks look like
         one, further ones are placed more exactly.
@@ -69,6 +72,7 @@ class LineRows:
         kinks two may be so close that rounding always shows a piece between them.
     """
 
+    noise: float = 1.5
     side: float = 3.0
     wide: float = np.inf
     precision: float = 3e-3
@@ -123,7 +127,7 @@ class LineRows:
 
     def error(self, noise: NoiseFloor) -> float:
         """Relative error of answers on a line."""
-        return float(noise.nu.max())
+        return self.noise * float(noise.nu.max())
 
     def scan(
         self,
