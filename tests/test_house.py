@@ -91,7 +91,7 @@ MOST_CONSTANTS = 59
 MOST = {
     "numbers in recover": 1396,
     "numbers in src": 2286,
-    "lines in recover": 37_271,
+    "lines in recover": 37_274,
     "files in recover": 186,
     "files over 400 lines": 32,
     "classes over 250 lines": 30,

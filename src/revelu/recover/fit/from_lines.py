@@ -147,7 +147,9 @@ class FromLines:
         Where the answers of fits are asked.
     """
 
-    rows: LineRows = field(default_factory=lambda: LineRows(wide=1.5, worst=0.04, borrowed=0.007))
+    rows: LineRows = field(
+        default_factory=lambda: LineRows(noise=1.5, wide=1.5, worst=0.04, borrowed=0.007)
+    )
     max_lines: int = 7
     explained: float = 1.0
     new: float = 0.1

@@ -32,8 +32,8 @@ class LineRows:
     Attributes
     ----------
     noise : float
-        A line is searched with one error for all answers, this many times what is typical: where
-        it was searched with that itself, places that err by more looked like kinks.
+        A line is searched with one error for all answers, this many times the law's: of lines of
+        many kinks some places err by more, and look like kinks.
     side : float
         Half-distance of a kink's proof, as a multiple of the root of that: nearer kinks look like
         one, further ones are placed more exactly.
@@ -72,7 +72,7 @@ class LineRows:
         kinks two may be so close that rounding always shows a piece between them.
     """
 
-    noise: float = 1.5
+    noise: float = 1.0
     side: float = 3.0
     wide: float = np.inf
     precision: float = 3e-3
