@@ -249,7 +249,7 @@ class LinkSearch:
             Sizes of what answers are computed from at least.
         """
         Y = rows.reshape(-1, 1)  # each by itself: others may be saturated
-        sizes = np.maximum(np.abs(rows), ends).reshape(-1, 1)
+        errors = numbers.error(np.maximum(np.abs(rows), ends)).reshape(-1, 1)
         # Half-precision answers are written from sums in float32, mostly; those of sums in half
         # precision are straight behind no link.
         eps = np.finfo(np.float32).eps if numbers.is_half_precision else numbers.eps
@@ -258,7 +258,7 @@ class LinkSearch:
             # Terms are as large as their sums are at most of the rows.
             size = np.abs(np.where(np.isfinite(Z), Z, 0.0)).max(axis=1, keepdims=True)
             own = self.own_digits * eps * np.maximum(size, np.median(size, axis=0))
-            error = np.hypot(link.errors(Y, numbers.error(sizes)).reshape(rows.shape), own)
+            error = np.hypot(link.errors(Y, errors).reshape(rows.shape), own)
             slope = link.errors(Y, np.ones_like(Y)).reshape(rows.shape)
         return Z, error, np.where(np.isfinite(slope), slope, np.nan)
 
@@ -338,7 +338,8 @@ def with_digits(link: Link, Y: FloatArray, numbers: Numbers) -> Link:
             smallest_with_digits(Y, numbers.format, numbers.rounding, scale=link.scale), np.inf
         )
     if numbers.grid is not None:
-        lost = 0.75 * numbers.grid.spacing(np.full(1, link.scale))[0] / link.scale
+        ends = np.full(Y.shape[1], link.scale)
+        lost = 0.75 * float(numbers.grid.spacing(ends).max()) / link.scale
     else:
         lost = SMALLEST_DIFFERENCE if numbers.law == "float64" else 2.0**-6
     least = max(SMALLEST, 8.0 * float(numbers.format.tiny))
