@@ -10,10 +10,6 @@ import numpy as np
 
 from revelu.types import BoolArray, FloatArray
 
-# Binary digits of the formats of numbers, the leading one counted.
-FLOAT32_DIGITS, FLOAT64_DIGITS = 24, 53
-_FORMATS = {FLOAT32_DIGITS: "float32", FLOAT64_DIGITS: "float64"}
-
 
 @dataclass(frozen=True)
 class Grid:
@@ -134,8 +130,9 @@ class Grid:
         if self.by_output:
             return " or ".join(dict.fromkeys(map(str, self.by_output)))
         if self.digits is not None:
-            if self.base == 2 and self.digits in _FORMATS:
-                return _FORMATS[self.digits]
+            formats = {single_format(): "float32", double_format(): "float64"}
+            if self in formats:
+                return formats[self]
             return f"{self.digits} {'binary' if self.base == 2 else 'significant'} digits"
         if self.step:
             many = round(1.0 / self.step)
@@ -146,9 +143,14 @@ class Grid:
         return f"{self.places} decimal places"
 
 
-def _of_format(*, single: bool) -> Grid:
-    """The numbers of float32, or of float64."""
-    return Grid(2, digits=FLOAT32_DIGITS if single else FLOAT64_DIGITS)
+def single_format() -> Grid:
+    """The numbers of float32, by their binary digits, the leading one counted."""
+    return Grid(2, digits=np.finfo(np.float32).nmant + 1)
+
+
+def double_format() -> Grid:
+    """The numbers of float64."""
+    return Grid(2, digits=np.finfo(np.float64).nmant + 1)
 
 
 def half_precision() -> tuple[Grid, Grid]:
@@ -168,24 +170,38 @@ def read_grids(Y: FloatArray, *, most_by_chance: float = 1e-9) -> Grid | None:
         An output is on a coarser grid than others where numbers of theirs would be with no larger
         probability.
     """
-    joint = read_grid(Y)
+    joint = _read(Y)
     if joint is not None and joint.digits is not None:
         return joint
     grids = []
     for y in Y.T:
-        values, grid = np.unique(y[np.isfinite(y) & (y != 0.0)]), read_grid(y)
+        values, grid = np.unique(y[np.isfinite(y) & (y != 0.0)]), _read(y)
+        # What a difference to 1 leaves is a multiple of its last digit, and is not rounded.
+        largest = np.full(len(values), np.abs(values).max(initial=0.0))
         # What is not rounded is so as its format is, which has a step in common with places.
         shares = joint is not None and not (joint.step and grid is None)
-        whole = joint if joint and shares else _of_format(single=_are_single(y))
+        whole = (
+            joint if joint and shares else (single_format if _are_single(y) else double_format)()
+        )
         is_coarser = (
             grid is not None
             and grid.digits is None
-            and _odds(whole, grid, values) <= np.log10(most_by_chance)
+            and _odds(whole, grid, largest) <= np.log10(most_by_chance)
         )
         grids.append(grid if grid is not None and is_coarser else whole)
     if len(set(grids)) == 1 or not any(grid.digits is None for grid in grids):
         return joint
     return Grid(10, single=_are_single(Y), by_output=tuple(grids))
+
+
+def _read(Y: FloatArray) -> Grid | None:
+    """Tell of what grid answers are numbers, those of shares as shares are rounded.
+
+    Shares are rounded to places far more often than to digits, which of small ones leave more; the
+    first answers may show no small one.  A share of 1 is none that was rounded.
+    """
+    are_shares = Y.min() >= 0.0 and Y.max() <= 1.0
+    return read_grid(Y[Y < 1.0], least_odds=0.0) if are_shares else read_grid(Y)
 
 
 def read_grid(

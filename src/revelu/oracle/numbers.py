@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from revelu.oracle.grid import FLOAT32_DIGITS, Grid, nearest_float32, read_grid, read_grids
+from revelu.oracle.grid import Grid, nearest_float32, read_grids, single_format
 from revelu.oracle.log_ratios import are_probabilities
 from revelu.types import BoolArray, FloatArray
 
@@ -51,7 +51,7 @@ class Numbers:
     def is_partly_float32(self) -> bool:
         """Whether some outputs are rounded to float32 alone, in which sums err by more."""
         outputs = () if self.grid is None else self.grid.by_output
-        return any(grid.digits == FLOAT32_DIGITS for grid in outputs)
+        return single_format() in outputs
 
     @property
     def eps(self) -> float:
@@ -120,21 +120,12 @@ def read_numbers(Y: FloatArray, largest_short: float = 2.0**24) -> Numbers:
     # value of an output, however many such outputs there are.
     is_whole = np.array_equal(Y, np.rint(Y)) and np.abs(Y).max() <= largest_short
     if not is_whole and not (Y[0] == Y).all():
-        grid = _read_shares(Y) if Y.min() >= 0.0 and Y.max() <= 1.0 else read_grids(Y)
+        grid = read_grids(Y)
         if grid is not None:
             return Numbers("rounded", grid)
         if _are_float32(Y).all():
             return Numbers("float32")
     return Numbers("float64")
-
-
-def _read_shares(Y: FloatArray) -> Grid | None:
-    """Tell of what grid shares are numbers: of fixed places where digits are not likelier.
-
-    Shares are rounded to places far more often than to digits, which of small ones leave more; the
-    first answers may show no small one.  A share of 1 is none that was rounded.
-    """
-    return read_grid(Y[Y < 1.0], least_odds=0.0)
 
 
 def are_written_float32(Y: FloatArray, least: int = 24) -> bool:
