@@ -25,6 +25,7 @@ from revelu.network import Network
 from revelu.numerics.interruption import WorkEndedError, at_most
 from revelu.oracle import NoiseFloor, Oracle, measure_noise
 from revelu.recover.fit.from_lines import FromLines
+from revelu.recover.fit.line_rows import LineRows
 from revelu.recover.fit.price import Price
 from revelu.recover.fit.pruning import prune
 from revelu.recover.fit.row_fits import network_of
@@ -81,6 +82,7 @@ class FarOut:
             The reduced cost that noise alone may leave.
         """
         reach = noise.typical_coarseness / self.finest
+        lines = replace(lines, rows=_of_faint_kinks(lines.rows))
         rows = self._rows(oracle, noise, reach, lines, rng)
         if not len(rows):
             return None
@@ -141,3 +143,13 @@ class FarOut:
         # Two kinks that look like one make a row that no other line meets.
         rows = known.rows.take(known.n_met > 0)
         return replace(rows, W=rows.W / reach, X=reach * rows.X)
+
+
+def _of_faint_kinks(rows: LineRows) -> LineRows:
+    """The same where the jumps of a line's kinks differ by a million times.
+
+    A pair of answers as far apart as proofs of the usual kinks tells a slope too coarsely to show
+    faint ones between it and the next: all pieces are looked at inside.  Of the usual kinks steps
+    of any length measure the rows, and of faint ones only long steps do.
+    """
+    return replace(rows, wide=0.0, shortest=rows.longest)
