@@ -53,6 +53,19 @@ def test_neurons_all_but_parallel_are_told_apart_far_out(seed):
     assert oracle.n_queries <= 20 * truth.n_parameters
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_neurons_that_add_less_than_a_step_take_no_rows_with_them(seed):
+    strong, rng = bundle(seed, m=24), np.random.default_rng([seed, 2])
+    W = np.vstack([strong.weights[0], rng.standard_normal((8, 6)) / np.sqrt(6.0)])
+    A = np.hstack([1e3 * strong.weights[1], rng.uniform(0.01, 0.05, (1, 8))])
+    b = np.append(strong.biases[0], rng.uniform(-1.5, -0.5, 8))
+    truth = revelu.Network([W, A], [b, np.zeros(1)])
+    oracle = Oracle(rounded(truth), 6)
+    rows = FarOut()._rows(oracle, measure_noise(oracle, 0), 1e6, FromLines(), rng)
+    turned = rows.W / np.linalg.norm(rows.W, axis=1)[:, None] @ (W / np.linalg.norm(W, axis=1)[:, None]).T
+    assert (np.abs(turned).max(axis=0) > 1.0 - 1e-4).sum() >= 31
+
+
 def test_what_computes_in_float32_is_asked_for_its_noise_alone():
     truth = bundle(0)
     found, oracle = search(lambda X: truth(X).astype(np.float32), 6)

@@ -141,7 +141,8 @@ class FarOut:
                 if seen is None or (not seen[0] and known.n_met.all()):
                     break
         # Two kinks that look like one make a row that no other line meets.
-        rows = known.rows.take(known.n_met > 0)
+        # Lines know nothing of biases, which are those of the middle: all but none so far out.
+        rows = known.near_middle(float(np.sqrt(d)) / reach).rows.take(known.n_met > 0)
         return replace(rows, W=rows.W / reach, X=reach * rows.X)
 
 

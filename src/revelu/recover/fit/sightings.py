@@ -16,6 +16,7 @@ a system of as many unknowns as there are equations: two a line, whatever the nu
 """
 
 from dataclasses import dataclass, field, replace
+from typing import Self
 
 import numpy as np
 import scipy.linalg
@@ -167,9 +168,19 @@ class Sightings:
         like += same * np.linalg.norm(columns, axis=1)
         apart = np.abs(np.arctan(scan.kinks)[:, None] - np.arctan(t)) / near
         differ = np.linalg.norm(scan.jumps[:, None] - columns, axis=2) / like
+        made_by = match_within(np.maximum(apart, differ))
+        of_others = (differ < 1.0) & (made_by[:, None] != np.arange(len(t)))
         # Angles of kinks are even on a line of a Gaussian's: a window takes its share of pi.
-        accidental = ((differ < 1.0) * np.minimum(2.0 * near / np.pi, 1.0)).sum(axis=0)
-        return match_within(np.maximum(apart, differ)), accidental < by_chance
+        chances = of_others * np.minimum(2.0 * near / np.pi, 1.0)
+        tells = np.zeros(len(t), dtype=bool)
+        for _ in range(len(t)):
+            # A kink of a row that the line tells of is that row's alone.
+            is_told = (made_by >= 0) & tells[made_by]
+            more = chances[~is_told].sum(axis=0) < by_chance
+            if (more == tells).all():
+                break
+            tells = more
+        return made_by, tells
 
     def take(self, kinks: MeasuredKinks, made_by: IntArray, tells: BoolArray) -> None:
         """Take in what a line says of the rows that make its kinks.
@@ -236,10 +247,20 @@ class Sightings:
         each = self.first.errors[j] ** 2 * float(W @ W) / len(W)
         return np.append(np.full(len(W), each), float(W @ W) * (len(W) + float(X @ X)))
 
+    def near_middle(self, within: float) -> Self:
+        """The same where hyperplanes pass the middle, with ``within`` for a standard error."""
+        for j, size in enumerate(np.linalg.norm(self.rows.W, axis=1).tolist()):
+            bias = np.eye(1, self.rows.W.shape[1] + 1, self.rows.W.shape[1])
+            self._know(j, Equations(bias, np.zeros(1), np.array([within * size])))
+        return self
+
     def _add(self, kinks: MeasuredKinks, i: int, j: int) -> None:
         """Add what a kink says of a row, and solve for it."""
         side = float(np.sign(self.rows.W[j] @ kinks.scan.line.v)) or 1.0
-        known = self.equations[j].joined(kinks.equations(i, self.first.A[j], side))
+        self._know(j, kinks.equations(i, self.first.A[j], side))
+
+    def _know(self, j: int, more: Equations) -> None:
+        known = self.equations[j].joined(more)
         self.equations[j] = known
         P, u0 = self._before(j), np.append(self.first.W[j], self.first.b[j])
         u = u0 + P * (known.E.T @ known.solved(P, known.y - known.E @ u0))
