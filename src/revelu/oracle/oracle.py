@@ -640,6 +640,14 @@ class Oracle:
         self._tell()
         return Y
 
+    def is_answered(self, query: FloatArray) -> bool:
+        """Whether a query (dim_in,) is answered: asked alone, of what may well be refused."""
+        self._check_limits(1)
+        try:
+            return self._is_answered(self._placed(query[None])[0])
+        except TargetError:  # a function of the user's refuses in its own way
+            return False
+
     def _is_answered(self, x: FloatArray) -> bool:
         """Whether a row (d,) is answered."""
         self.check_time()

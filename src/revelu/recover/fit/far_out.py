@@ -4,7 +4,8 @@ Rounding to a step errs by half of it at most, however large an answer is.  A ne
 layer grows as its inputs do: answers ``R`` times as far from the middle have ``log10(R)`` digits
 more, and hyperplanes that all but coincide in the middle lie ``R`` times as far apart.
 
-1. Measure the noise of ``f(R z)``: what computes in few digits errs by a share of its answers.
+1. Look how far out the target answers, and grows as a network does.  Measure the noise of
+   ``f(R z)`` there: what computes in few digits errs by a share of its answers.
 2. Measure rows on lines there.  A row that errs by ``e`` tells its bias to ``e R``.
 3. Fit all weights to answers nearer by, and at last in the middle, half of them on hyperplanes:
    between two that are all but parallel one neuron is on and the other off, and nothing else tells
@@ -24,6 +25,7 @@ from revelu.errors import TargetError
 from revelu.network import Network
 from revelu.numerics.interruption import WorkEndedError, at_most
 from revelu.oracle import NoiseFloor, Oracle, measure_noise
+from revelu.probe.region import Cube, Everywhere, Region
 from revelu.recover.fit.from_lines import FromLines
 from revelu.recover.fit.line_rows import LineRows
 from revelu.recover.fit.price import Price
@@ -51,6 +53,7 @@ class FarOut:
     nearer, stretch : float
         The first fit asks ``nearer`` times nearer, where rows' errors move kinks by less than
         hyperplanes are apart, the next one ``stretch`` times as far as the middle: certificates do.
+        What does not answer so far out is asked ``stretch`` times nearer.
     equations : float
         Answers for each parameter, of each fit, at Gaussian inputs and on hyperplanes each.
     most_work : float
@@ -81,9 +84,9 @@ class FarOut:
         limit : float
             The reduced cost that noise alone may leave.
         """
-        reach = noise.typical_coarseness / self.finest
-        lines = replace(lines, rows=_of_faint_kinks(lines.rows))
-        rows = self._rows(oracle, noise, reach, lines, rng)
+        reach, region = self._farthest(oracle, noise.typical_coarseness / self.finest, rng)
+        of_rows = replace(lines, rows=_of_faint_kinks(lines.rows)).within(region)
+        rows = self._rows(oracle, noise, reach, of_rows, rng)
         if not len(rows):
             return None
         price, (d, k) = Price(limit, known=True), (rows.W.shape[1], rows.A.shape[1])
@@ -117,6 +120,26 @@ class FarOut:
             return None
         return (network, samples) if price.is_explained(network, samples) else None
 
+    def _farthest(
+        self, oracle: Oracle, reach: float, rng: np.random.Generator
+    ) -> tuple[float, Region]:
+        """How far out lines are asked, and where: a cube, where the target answers no farther."""
+        cube = Cube(nearest=0.0)
+        corner = cube.bound * rng.choice([-1.0, 1.0], oracle.dim_in)
+        # Lines go on to where an answer tells no place of a kink.
+        if self._grows(oracle, reach / np.sqrt(self.finest) * corner):
+            return reach, Everywhere()
+        while reach > self.stretch and not self._grows(oracle, reach * corner):
+            reach /= self.stretch
+        return reach, cube
+
+    def _grows(self, oracle: Oracle, x: FloatArray) -> bool:
+        """Whether a target answers at ``x`` and at ``-x``, by twice what it answers half as far."""
+        if not (oracle.is_answered(x) and oracle.is_answered(-x)):
+            return False
+        Y = oracle(np.vstack([x, -x, x / 2.0, -x / 2.0]))
+        return bool((np.abs(Y[:2] - 2.0 * Y[2:]) < np.abs(Y[2:])).any(axis=0).all())
+
     def _rows(
         self,
         oracle: Oracle,
@@ -127,13 +150,18 @@ class FarOut:
     ) -> Rows:
         """Steps 1 and 2: rows, until each has been met again and a line shows no new one."""
         rest, d = sys.maxsize, oracle.dim_in
-        asked = Oracle(lambda Z: oracle(reach * Z), d, batch_rows=rest, link="none")
+        is_cube = isinstance(lines.region, Cube)
+        box = (-lines.region.bound, lines.region.bound) if is_cube else None
+        asked = Oracle(lambda Z: oracle(reach * Z), d, batch_rows=rest, link="none", box=box)
         known = Sightings(Rows.none(d, oracle.dim_out))
         # Half of the digits are to be there: what is no network grows less, or errs by more.
-        finer = np.sqrt(self.finest * noise.typical_coarseness)
+        finer = noise.typical_coarseness / np.sqrt(reach)
         # What answers nothing so far out shows nothing there.
         with suppress(TargetError):
             found = measure_noise(asked, int(rng.integers(2**32)))
+            # Of answers of one size a step looks like a number of digits.
+            nu = np.maximum(found.nu, noise.nu * noise.scale / found.scale)
+            found = replace(found, numbers=noise.numbers, nu=nu)
             log.debug("%s at %.3g, coarse by %.3g", found.law, reach, found.typical_coarseness)
             is_finer = found.is_deterministic and found.typical_coarseness <= finer
             for _ in range(lines.max_lines if is_finer else 0):
