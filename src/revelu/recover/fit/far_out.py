@@ -25,9 +25,9 @@ from revelu.errors import TargetError
 from revelu.network import Network
 from revelu.numerics.interruption import WorkEndedError, at_most
 from revelu.oracle import NoiseFloor, Oracle, measure_noise
-from revelu.probe.region import Cube, Everywhere, Region
+from revelu.probe.reach import answered_region
+from revelu.probe.region import Cube
 from revelu.recover.fit.from_lines import FromLines
-from revelu.recover.fit.line_rows import LineRows
 from revelu.recover.fit.price import Price
 from revelu.recover.fit.pruning import prune
 from revelu.recover.fit.row_fits import network_of
@@ -57,7 +57,7 @@ class FarOut:
     equations : float
         Answers for each parameter, of each fit, at Gaussian inputs and on hyperplanes each.
     most_work : float
-        Multiplications of all fits: a minute's.
+        Multiplications of all fits.
     """
 
     finest: float = 5e-14
@@ -84,9 +84,10 @@ class FarOut:
         limit : float
             The reduced cost that noise alone may leave.
         """
-        reach, region = self._farthest(oracle, noise.typical_coarseness / self.finest, rng)
-        of_rows = replace(lines, rows=_of_faint_kinks(lines.rows)).within(region)
-        rows = self._rows(oracle, noise, reach, of_rows, rng)
+        finest = noise.typical_coarseness / self.finest
+        # Lines go on to where an answer tells no place of a kink.
+        reach, region = answered_region(oracle, finest, self.finest**-0.5, self.stretch, rng)
+        rows = self._rows(oracle, noise, reach, lines.of_faint_kinks().within(region), rng)
         if not len(rows):
             return None
         price, (d, k) = Price(limit, known=True), (rows.W.shape[1], rows.A.shape[1])
@@ -120,26 +121,6 @@ class FarOut:
             return None
         return (network, samples) if price.is_explained(network, samples) else None
 
-    def _farthest(
-        self, oracle: Oracle, reach: float, rng: np.random.Generator
-    ) -> tuple[float, Region]:
-        """How far out lines are asked, and where: a cube, where the target answers no farther."""
-        cube = Cube(nearest=0.0)
-        corner = cube.bound * rng.choice([-1.0, 1.0], oracle.dim_in)
-        # Lines go on to where an answer tells no place of a kink.
-        if self._grows(oracle, reach / np.sqrt(self.finest) * corner):
-            return reach, Everywhere()
-        while reach > self.stretch and not self._grows(oracle, reach * corner):
-            reach /= self.stretch
-        return reach, cube
-
-    def _grows(self, oracle: Oracle, x: FloatArray) -> bool:
-        """Whether a target answers at ``x`` and at ``-x``, by twice what it answers half as far."""
-        if not (oracle.is_answered(x) and oracle.is_answered(-x)):
-            return False
-        Y = oracle(np.vstack([x, -x, x / 2.0, -x / 2.0]))
-        return bool((np.abs(Y[:2] - 2.0 * Y[2:]) < np.abs(Y[2:])).any(axis=0).all())
-
     def _rows(
         self,
         oracle: Oracle,
@@ -149,10 +130,9 @@ class FarOut:
         rng: np.random.Generator,
     ) -> Rows:
         """Steps 1 and 2: rows, until each has been met again and a line shows no new one."""
-        rest, d = sys.maxsize, oracle.dim_in
-        is_cube = isinstance(lines.region, Cube)
-        box = (-lines.region.bound, lines.region.bound) if is_cube else None
-        asked = Oracle(lambda Z: oracle(reach * Z), d, batch_rows=rest, link="none", box=box)
+        d, region, link = oracle.dim_in, lines.region, "none"
+        box = (-region.bound, region.bound) if isinstance(region, Cube) else None
+        asked = Oracle(lambda Z: oracle(reach * Z), d, batch_rows=sys.maxsize, link=link, box=box)
         known = Sightings(Rows.none(d, oracle.dim_out))
         # Half of the digits are to be there: what is no network grows less, or errs by more.
         finer = noise.typical_coarseness / np.sqrt(reach)
@@ -168,17 +148,7 @@ class FarOut:
                 seen = lines.look(asked, known, found, rng)
                 if seen is None or (not seen[0] and known.n_met.all()):
                     break
-        # Two kinks that look like one make a row that no other line meets.
-        # Lines know nothing of biases, which are those of the middle: all but none so far out.
+        # Two kinks that look like one make a row that no other line meets.  Of biases lines know
+        # nothing: they are all but none so far out.
         rows = known.near_middle(float(np.sqrt(d)) / reach).rows.take(known.n_met > 0)
         return replace(rows, W=rows.W / reach, X=reach * rows.X)
-
-
-def _of_faint_kinks(rows: LineRows) -> LineRows:
-    """The same where the jumps of a line's kinks differ by a million times.
-
-    A pair of answers as far apart as proofs of the usual kinks tells a slope too coarsely to show
-    faint ones between it and the next: all pieces are looked at inside.  Of the usual kinks steps
-    of any length measure the rows, and of faint ones only long steps do.
-    """
-    return replace(rows, wide=0.0, shortest=rows.longest)
