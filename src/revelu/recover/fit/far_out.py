@@ -90,6 +90,7 @@ class FarOut:
         rows = self._rows(oracle, noise, reach, lines.of_faint_kinks().within(region), rng)
         if not len(rows):
             return None
+        stretch = min(self.stretch, reach / 3)  # Gaussian inputs go on to five, a cube to 3^(1/2)
         price, (d, k) = Price(limit, known=True), (rows.W.shape[1], rows.A.shape[1])
 
         def asked(scale: float, W: FloatArray, b: FloatArray) -> Samples:
@@ -106,9 +107,9 @@ class FarOut:
 
         try:
             with at_most(self.most_work):
-                samples = asked(max(reach / self.nearer, self.stretch), rows.W, rows.b)
+                samples = asked(max(reach / self.nearer, stretch), rows.W, rows.b)
                 found = fitted(network_of(rows, samples), samples)
-                for scale in (self.stretch, 1.0):
+                for scale in (stretch, 1.0):
                     # Nearer by, what lies farthest out tells nothing more.
                     n, more = len(samples.X), asked(scale, *found.network.hyperplanes())
                     samples = samples.take(np.arange(max(n - len(more.X), 0), n)).joined(more)
@@ -117,7 +118,7 @@ class FarOut:
                     network = complete(rng, found.network, samples, limit)
                     found = NetworkFit(network, samples.cost(network))
                 network = prune(found, samples, price).network
-        except WorkEndedError:
+        except (WorkEndedError, TargetError):
             return None
         return (network, samples) if price.is_explained(network, samples) else None
 
@@ -148,7 +149,6 @@ class FarOut:
                 seen = lines.look(asked, known, found, rng)
                 if seen is None or (not seen[0] and known.n_met.all()):
                     break
-        # Two kinks that look like one make a row that no other line meets.  Of biases lines know
-        # nothing: they are all but none so far out.
+        # Two kinks that look like one make a row that no other line meets.
         rows = known.near_middle(float(np.sqrt(d)) / reach).rows.take(known.n_met > 0)
         return replace(rows, W=rows.W / reach, X=reach * rows.X)
