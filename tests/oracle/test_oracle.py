@@ -317,3 +317,26 @@ def test_probabilities_that_rounding_makes_0_are_not_said_to_have_lost_digits(pl
 
     with pytest.raises(SaturatedError, match=f"rounding to {places} decimal places makes 0"):
         measure_noise(Oracle(target, 6), 0)
+
+
+def refusing(X):
+    if np.abs(X).max() > 10.0:
+        raise ValueError("inputs out of range")
+    return X.sum(axis=1)
+
+
+def test_a_function_that_refuses_values_is_met_with_the_option_that_stays_inside():
+    oracle = Oracle(refusing, 3)
+    with pytest.raises(TargetError, match=r"inputs out of range$"):
+        oracle(np.full((1, 3), 11.0))  # which may refuse all of them
+    oracle(np.ones((1, 3)))
+    with pytest.raises(TargetError, match=r"out of range; .* --box LO HI, or --like DATA$"):
+        oracle(np.full((1, 3), 11.0))
+
+
+def test_whether_a_row_is_answered_takes_one_query():
+    oracle = Oracle(refusing, 3, budget=2)
+    assert [oracle.is_answered(np.full(3, x)) for x in (1.0, 11.0)] == [True, False]
+    assert oracle.n_queries == 2
+    with pytest.raises(LimitReachedError):
+        oracle.is_answered(np.ones(3))

@@ -504,6 +504,12 @@ class Oracle:
             except UnansweredError as error:
                 most = 0 if not self.is_remote else self.remaining
                 raise with_advice(error, self._is_answered, self._inside, most) from None
+            except TargetError as error:
+                if self._inside is None or not isinstance(error.__cause__, ValueError):
+                    raise
+                # A function that has answered refuses values, as an endpoint does in its own way.
+                unanswered = UnansweredError(f"{error}")
+                raise with_advice(unanswered, self._is_answered, self._inside, 0) from error
         if any(answer is None for answer in answers):  # pragma: no cover - they were asked
             raise AssertionError
         Y = np.concatenate([answer for answer in answers if answer is not None])
@@ -639,6 +645,14 @@ class Oracle:
         self._n_unwatched += len(batch)
         self._tell()
         return Y
+
+    def is_answered(self, query: FloatArray) -> bool:
+        """Whether a query (dim_in,) is answered: asked alone, of what may well be refused."""
+        self._check_limits(1)
+        try:
+            return self._is_answered(self._placed(query[None])[0])
+        except TargetError:  # a function of the user's refuses in its own way
+            return False
 
     def _is_answered(self, x: FloatArray) -> bool:
         """Whether a row (d,) is answered."""

@@ -53,6 +53,20 @@ def test_neurons_all_but_parallel_are_told_apart_far_out(seed):
     assert oracle.n_queries <= 20 * truth.n_parameters
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_neurons_that_add_less_than_a_step_take_no_rows_with_them(seed):
+    strong, rng = bundle(seed, m=24), np.random.default_rng([seed, 2])
+    W = np.vstack([strong.weights[0], rng.standard_normal((8, 6)) / np.sqrt(6.0)])
+    A = np.hstack([1e3 * strong.weights[1], rng.uniform(0.01, 0.05, (1, 8))])
+    b = np.append(strong.biases[0], rng.uniform(-1.5, -0.5, 8))
+    truth = revelu.Network([W, A], [b, np.zeros(1)])
+    oracle = Oracle(rounded(truth), 6)
+    lines = FromLines().of_faint_kinks()
+    rows = FarOut()._rows(oracle, measure_noise(oracle, 0), 1e6, lines, rng)
+    found, true = (V / np.linalg.norm(V, axis=1)[:, None] for V in (rows.W, W))
+    assert (np.abs(found @ true.T).max(axis=0) > 1.0 - 1e-6).sum() >= 31
+
+
 def test_what_computes_in_float32_is_asked_for_its_noise_alone():
     truth = bundle(0)
     found, oracle = search(lambda X: truth(X).astype(np.float32), 6)
@@ -66,14 +80,32 @@ def test_a_function_that_does_not_grow_is_asked_for_its_noise_alone():
     assert oracle.n_queries <= 2 * 256
 
 
-def test_a_target_without_answers_far_out_shows_nothing_there():
-    truth = bundle(0)
+def refusing(truth, farthest, seen):
+    """Answers as an endpoint that checks its inputs: it says so of a row, and answers no batch."""
 
     def answer(X):
-        return np.where(np.abs(X).max(axis=1) < 1e3, np.round(truth(X)[:, 0], 2), np.nan)
+        if np.abs(X).max() > farthest:
+            seen.append(X)
+            raise ValueError("inputs are too large")
+        return np.round(truth(X), 2)
 
-    found, _ = search(answer, 6)
-    assert found is None
+    return answer
+
+
+@pytest.mark.parametrize("farthest", [1e3, 1e4, 1e6])
+def test_a_target_that_refuses_what_lies_far_out_is_asked_as_far_as_it_answers(farthest):
+    truth, refused = bundle(0), []
+    (found, _), _ = search(refusing(truth, farthest, refused), 6)
+    assert found.architecture[1] == 16
+    assert len(refused) <= 8
+    assert max(len(X) for X in refused) == 1
+
+
+def test_a_target_that_clips_its_inputs_is_asked_where_it_does_not():
+    truth = bundle(0)
+    (found, _), oracle = search(lambda X: np.round(truth(np.clip(X, -1e4, 1e4)), 2), 6)
+    assert found.architecture[1] == 16
+    assert oracle.n_queries <= 20 * truth.n_parameters
 
 
 @pytest.mark.slow

@@ -4,7 +4,8 @@ Rounding to a step errs by half of it at most, however large an answer is.  A ne
 layer grows as its inputs do: answers ``R`` times as far from the middle have ``log10(R)`` digits
 more, and hyperplanes that all but coincide in the middle lie ``R`` times as far apart.
 
-1. Measure the noise of ``f(R z)``: what computes in few digits errs by a share of its answers.
+1. Look how far out the target answers, and grows as a network does.  Measure the noise of
+   ``f(R z)`` there: what computes in few digits errs by a share of its answers.
 2. Measure rows on lines there.  A row that errs by ``e`` tells its bias to ``e R``.
 3. Fit all weights to answers nearer by, and at last in the middle, half of them on hyperplanes:
    between two that are all but parallel one neuron is on and the other off, and nothing else tells
@@ -24,6 +25,8 @@ from revelu.errors import TargetError
 from revelu.network import Network
 from revelu.numerics.interruption import WorkEndedError, at_most
 from revelu.oracle import NoiseFloor, Oracle, measure_noise
+from revelu.probe.reach import answered_region
+from revelu.probe.region import Cube
 from revelu.recover.fit.from_lines import FromLines
 from revelu.recover.fit.price import Price
 from revelu.recover.fit.pruning import prune
@@ -50,10 +53,11 @@ class FarOut:
     nearer, stretch : float
         The first fit asks ``nearer`` times nearer, where rows' errors move kinks by less than
         hyperplanes are apart, the next one ``stretch`` times as far as the middle: certificates do.
+        What does not answer so far out is asked ``stretch`` times nearer.
     equations : float
         Answers for each parameter, of each fit, at Gaussian inputs and on hyperplanes each.
     most_work : float
-        Multiplications of all fits: a minute's.
+        Multiplications of all fits.
     """
 
     finest: float = 5e-14
@@ -80,10 +84,13 @@ class FarOut:
         limit : float
             The reduced cost that noise alone may leave.
         """
-        reach = noise.typical_coarseness / self.finest
-        rows = self._rows(oracle, noise, reach, lines, rng)
+        finest = noise.typical_coarseness / self.finest
+        # Lines go on to where an answer tells no place of a kink.
+        reach, region = answered_region(oracle, finest, self.finest**-0.5, self.stretch, rng)
+        rows = self._rows(oracle, noise, reach, lines.of_faint_kinks().within(region), rng)
         if not len(rows):
             return None
+        stretch = min(self.stretch, reach / 3)  # Gaussian inputs go on to five, a cube to 3^(1/2)
         price, (d, k) = Price(limit, known=True), (rows.W.shape[1], rows.A.shape[1])
 
         def asked(scale: float, W: FloatArray, b: FloatArray) -> Samples:
@@ -100,9 +107,9 @@ class FarOut:
 
         try:
             with at_most(self.most_work):
-                samples = asked(max(reach / self.nearer, self.stretch), rows.W, rows.b)
+                samples = asked(max(reach / self.nearer, stretch), rows.W, rows.b)
                 found = fitted(network_of(rows, samples), samples)
-                for scale in (self.stretch, 1.0):
+                for scale in (stretch, 1.0):
                     # Nearer by, what lies farthest out tells nothing more.
                     n, more = len(samples.X), asked(scale, *found.network.hyperplanes())
                     samples = samples.take(np.arange(max(n - len(more.X), 0), n)).joined(more)
@@ -111,7 +118,7 @@ class FarOut:
                     network = complete(rng, found.network, samples, limit)
                     found = NetworkFit(network, samples.cost(network))
                 network = prune(found, samples, price).network
-        except WorkEndedError:
+        except (WorkEndedError, TargetError):
             return None
         return (network, samples) if price.is_explained(network, samples) else None
 
@@ -124,14 +131,18 @@ class FarOut:
         rng: np.random.Generator,
     ) -> Rows:
         """Steps 1 and 2: rows, until each has been met again and a line shows no new one."""
-        rest, d = sys.maxsize, oracle.dim_in
-        asked = Oracle(lambda Z: oracle(reach * Z), d, batch_rows=rest, link="none")
+        d, region, link = oracle.dim_in, lines.region, "none"
+        box = (-region.bound, region.bound) if isinstance(region, Cube) else None
+        asked = Oracle(lambda Z: oracle(reach * Z), d, batch_rows=sys.maxsize, link=link, box=box)
         known = Sightings(Rows.none(d, oracle.dim_out))
         # Half of the digits are to be there: what is no network grows less, or errs by more.
-        finer = np.sqrt(self.finest * noise.typical_coarseness)
+        finer = noise.typical_coarseness / np.sqrt(reach)
         # What answers nothing so far out shows nothing there.
         with suppress(TargetError):
             found = measure_noise(asked, int(rng.integers(2**32)))
+            # Of answers of one size a step looks like a number of digits.
+            nu = np.maximum(found.nu, noise.nu * noise.scale / found.scale)
+            found = replace(found, numbers=noise.numbers, nu=nu)
             log.debug("%s at %.3g, coarse by %.3g", found.law, reach, found.typical_coarseness)
             is_finer = found.is_deterministic and found.typical_coarseness <= finer
             for _ in range(lines.max_lines if is_finer else 0):
@@ -139,5 +150,5 @@ class FarOut:
                 if seen is None or (not seen[0] and known.n_met.all()):
                     break
         # Two kinks that look like one make a row that no other line meets.
-        rows = known.rows.take(known.n_met > 0)
+        rows = known.near_middle(float(np.sqrt(d)) / reach).rows.take(known.n_met > 0)
         return replace(rows, W=rows.W / reach, X=reach * rows.X)

@@ -278,6 +278,8 @@ class FitSearch(FitQuestions):
             raise
         except NoRowsError:
             self._refuse_smooth()
+            if (samples := self._from_far_out()) is not None:
+                return samples
             self._look_along_a_line()
             many = (self.n_kinks or 0) >= self.method.many_kinks
             if many or (self.n_single == 0 and (self.n_kinks or 0) >= self.method.few_kinks):

@@ -7,22 +7,18 @@ much the slope changes there: two linear equations for ``(w, b)``, scaled so tha
     w' v = |jump|    along the line ``v``, to the error of the slopes beside it.
 
 Both are far more exact than the difference of gradients that a row was measured by, which stays as
-what was known before (its error is ``e |w| / sqrt(d)`` in each direction).  With the equations
-``E u = y + noise`` and what was known, ``u ~ N(u0, P)``, the row's mean is then::
-
-    u = u0 + P E' (E P E' + S)^-1 (y - E u0),
-
-a system of as many unknowns as there are equations: two a line, whatever the number of inputs.
+what was known before (its error is ``e |w| / sqrt(d)`` in each direction).  They are put
+together as Gaussian ones (:mod:`revelu.numerics.equations`).
 """
 
 from dataclasses import dataclass, field, replace
+from typing import Self
 
 import numpy as np
-import scipy.linalg
 
 from revelu.numerics.confidence import SIGMAS
+from revelu.numerics.equations import Equations
 from revelu.numerics.matching import match_within
-from revelu.numerics.records import Records
 from revelu.oracle import NoiseFloor
 from revelu.probe.line import Line
 from revelu.probe.scan import LineScan
@@ -59,7 +55,7 @@ class MeasuredKinks:
         slopes = np.array([np.hypot(1.0 / p.extent(), 1.0 / q.extent()) for p, q in beside])
         return cls(scan, places, np.sqrt(2.0) * sigma * slopes / lift)
 
-    def equations(self, i: int, column: FloatArray, side: float) -> "Equations":
+    def equations(self, i: int, column: FloatArray, side: float) -> Equations:
         """What a kink says of the row that makes it, on whose side the line goes."""
         line, t = self.scan.line, float(self.scan.kinks[i])
         along = float(self.scan.jumps[i] @ column) / float(column @ column)
@@ -67,32 +63,6 @@ class MeasuredKinks:
         place = abs(along) * self.places[i] * (1.0 + t**2)
         slope = self.jumps[i] / float(np.linalg.norm(column))
         return Equations(E, np.array([0.0, side * along]), np.array([place, slope]))
-
-
-@dataclass(frozen=True)
-class Equations(Records):
-    """Linear equations for ``(w, b)``.
-
-    Attributes
-    ----------
-    E : ndarray, shape (q, d + 1)
-    y : ndarray, shape (q,)
-    errors : ndarray, shape (q,)
-        Standard errors of the right-hand sides.
-    """
-
-    E: FloatArray
-    y: FloatArray
-    errors: FloatArray
-
-    def solved(self, P: FloatArray, y: FloatArray) -> FloatArray:
-        """Return ``(E P E' + S)^-1 y`` for variances ``P (d + 1,)``."""
-        M = (self.E * P) @ self.E.T + np.diag(self.errors**2)
-        size = np.sqrt(np.diag(M))
-        M = M / size / size[:, None]
-        # Equations of lines that are all but one say the same to within rounding.
-        M[np.diag_indices_from(M)] += len(M) * np.finfo(np.float64).eps
-        return np.asarray(scipy.linalg.cho_solve(scipy.linalg.cho_factor(M), y / size) / size)
 
 
 @dataclass
@@ -167,9 +137,16 @@ class Sightings:
         like += same * np.linalg.norm(columns, axis=1)
         apart = np.abs(np.arctan(scan.kinks)[:, None] - np.arctan(t)) / near
         differ = np.linalg.norm(scan.jumps[:, None] - columns, axis=2) / like
+        made_by = match_within(np.maximum(apart, differ))
+        of_others = (differ < 1.0) & (made_by[:, None] != np.arange(len(t)))
         # Angles of kinks are even on a line of a Gaussian's: a window takes its share of pi.
-        accidental = ((differ < 1.0) * np.minimum(2.0 * near / np.pi, 1.0)).sum(axis=0)
-        return match_within(np.maximum(apart, differ)), accidental < by_chance
+        chances = of_others * np.minimum(2.0 * near / np.pi, 1.0)
+        tells = np.zeros(len(t), dtype=bool)
+        for _ in range(len(t)):
+            # A kink of a row that the line tells of is that row's alone.
+            is_told = (made_by >= 0) & tells[made_by]
+            tells = chances[~is_told].sum(axis=0) < by_chance
+        return made_by, tells
 
     def take(self, kinks: MeasuredKinks, made_by: IntArray, tells: BoolArray) -> None:
         """Take in what a line says of the rows that make its kinks.
@@ -216,18 +193,13 @@ class Sightings:
 
     def variance(self, j: int, c: FloatArray) -> float:
         """Return the variance of ``c' (w, b)`` of a row, ``c`` being of shape (d + 1,)."""
-        P, known = self._before(j), self.equations[j]
-        across = known.E @ (P * c)
-        told = across @ known.solved(P, across) if len(across) else 0.0
-        return max(float(c**2 @ P - told), 0.0)
+        return self.equations[j].variance(self._before(j), c)
 
     def factors(self) -> FloatArray:
         """``R`` with ``R'R`` the precision of each row ``(w, b)``, shape (m, d + 1, d + 1)."""
         found = np.empty((len(self), *2 * (self.first.W.shape[1] + 1,)))
         for j, known in enumerate(self.equations):
-            size = 1.0 / np.sqrt(self._before(j))
-            told = known.E / known.errors[:, None]
-            found[j] = np.linalg.qr(np.vstack([np.diag(size), told]), mode="r")
+            found[j] = known.factor(self._before(j))
         return found
 
     def _before(self, j: int) -> FloatArray:
@@ -236,13 +208,21 @@ class Sightings:
         each = self.first.errors[j] ** 2 * float(W @ W) / len(W)
         return np.append(np.full(len(W), each), float(W @ W) * (len(W) + float(X @ X)))
 
+    def near_middle(self, within: float) -> Self:
+        """The same where hyperplanes pass the middle, with ``within`` for a standard error."""
+        for j, size in enumerate(np.linalg.norm(self.rows.W, axis=1).tolist()):
+            bias = np.eye(1, self.rows.W.shape[1] + 1, self.rows.W.shape[1])
+            self._know(j, Equations(bias, np.zeros(1), np.array([within * size])))
+        return self
+
     def _add(self, kinks: MeasuredKinks, i: int, j: int) -> None:
         """Add what a kink says of a row, and solve for it."""
         side = float(np.sign(self.rows.W[j] @ kinks.scan.line.v)) or 1.0
-        known = self.equations[j].joined(kinks.equations(i, self.first.A[j], side))
-        self.equations[j] = known
-        P, u0 = self._before(j), np.append(self.first.W[j], self.first.b[j])
-        u = u0 + P * (known.E.T @ known.solved(P, known.y - known.E @ u0))
+        self._know(j, kinks.equations(i, self.first.A[j], side))
+
+    def _know(self, j: int, more: Equations) -> None:
+        self.equations[j] = known = self.equations[j].joined(more)
+        u = known.mean(self._before(j), np.append(self.first.W[j], self.first.b[j]))
         W, b = self.rows.W.copy(), self.rows.b.copy()
         W[j], b[j] = u[:-1], u[-1]
         self.rows = replace(self.rows, W=W, b=b)
