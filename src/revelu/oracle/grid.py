@@ -8,37 +8,27 @@ from math import gcd
 
 import numpy as np
 
+from revelu.numerics.confidence import FALSE_ALARM
 from revelu.types import BoolArray, FloatArray
 
 
 @dataclass(frozen=True)
 class Grid:
-    """Numbers of a few digits, or multiples of a step.
-
-    Attributes
-    ----------
-    base : int
-        10 or 2.
-    digits : int or None
-        Significant digits in that base; None where ``places`` are fixed.
-    places : int or None
-        Digits after the point, where those are fixed.
-    step : float
-        The distance of neighbouring numbers, where it is no power of ``base``; else 0.
-    single : bool
-        Whether the numbers of the grid are made float32 ones, whose own spacing is wider where
-        they are large.
-    by_output : tuple of Grid
-        Of outputs that are rounded differently, one each, for arrays ``(..., k)``; the rest then
-        says nothing but ``single``.
-    """
+    """Numbers of a few digits, or multiples of a step."""
 
     base: int
+    """10 or 2."""
     digits: int | None = None
+    """Significant digits in that base; None where ``places`` are fixed."""
     places: int | None = None
+    """Digits after the point, where those are fixed."""
     step: float = 0.0
+    """The distance of neighbouring numbers, where it is no power of ``base``; else 0."""
     single: bool = False
+    """Whether they are made float32 numbers, whose own spacing is wider where they are large."""
     by_output: tuple["Grid", ...] = ()
+    """Of outputs that are rounded differently, one each, for arrays ``(..., k)``; the rest then
+    says nothing but ``single``."""
 
     def _each(self, ask: Callable[["Grid", FloatArray], np.ndarray], Y: FloatArray) -> np.ndarray:
         """What each output's grid says of that output."""
@@ -158,17 +148,11 @@ def half_precision() -> tuple[Grid, Grid]:
     return Grid(2, digits=8), Grid(2, digits=11)
 
 
-def read_grids(Y: FloatArray, *, most_by_chance: float = 1e-9) -> Grid | None:
-    """Tell to what answers were rounded, each output by itself where they differ; None of others.
+def read_grids(Y: FloatArray) -> Grid | None:
+    """Tell to what answers ``Y (n, k)`` were rounded; None of others.
 
-    Outputs of a served model are rounded each to its own places, and some not at all.
-
-    Parameters
-    ----------
-    Y : ndarray, shape (n, k)
-    most_by_chance : float
-        An output is on a coarser grid than others where numbers of theirs would be with no larger
-        probability.
+    Outputs of a served model are rounded each to its own places, and some not at all: one is on a
+    coarser grid than others where chance would not have it so.
     """
     joint = _read(Y)
     if joint is not None and joint.digits is not None:
@@ -186,7 +170,7 @@ def read_grids(Y: FloatArray, *, most_by_chance: float = 1e-9) -> Grid | None:
         is_coarser = (
             grid is not None
             and grid.digits is None
-            and _odds(whole, grid, largest) <= np.log10(most_by_chance)
+            and _odds(whole, grid, largest) <= np.log10(FALSE_ALARM)
         )
         grids.append(grid if grid is not None and is_coarser else whole)
     if len(set(grids)) == 1 or not any(grid.digits is None for grid in grids):
