@@ -132,11 +132,16 @@ class CornerKinks:
             is_idle, is_over = n_idle >= self.how.most_rounds[1], not len(others)
             if self.jumps or (is_over and self.seen) or (is_idle and (is_over or self.seen)):
                 break
-            self._ask(self._images(others))
             n_before = len(self.seen)
-            others = self._understand()
-            log.debug("faces at a corner: %d, %d kinks of others", len(self.seen), len(others))
+            others = self.look_at(self._images(others))
             n_idle = n_idle + 1 if len(self.seen) == n_before else 0
+
+    def look_at(self, X: FloatArray) -> IntArray:
+        """Ask lines, (n, size), and return those of kinks that are not understood."""
+        self._ask(X)
+        others = self._understand()
+        log.debug("faces at a corner: %d, %d kinks of others", len(self.seen), len(others))
+        return others
 
     @property
     def jumps(self) -> bool:
@@ -144,25 +149,10 @@ class CornerKinks:
         has_kinks = bool(len(LoneKinks.of(self.D, self.errors).line))
         return not has_kinks and bool(bends(self.D, self.errors[:, None]).any())
 
-    def look_beside(self, known: Callable[[FloatArray], FloatArray]) -> None:
-        """Look again where what is known is taken away."""
-        self.draws, self._starts = replace(self.draws, known=known), {}
-        self.known = self._known(self.X)
-        self.look(self.how.most_rounds[1])
-
     def _images(self, others: IntArray) -> FloatArray:
         """Images of a round."""
-        n, _, n_each = self.how.asked
-        rng = self.draws.rng
-        # No two places that see even pixels tie.
-        uneven = 2.0 / self.how.asked[1]
-        n_drawn = n if self.draws.known is None else n * n_each
-        X = self.draws.levels(n_drawn, self.size, self.pixels, uneven)
-        if len(X) > n:
-            # Lines at whose ends answers differ by most of what is not known.
-            ends = self._along(X)[:, [0, -1]].reshape(-1, self.size)
-            Y = self._unknown(ends, self.draws.oracle(ends)).reshape(len(X), 2, -1)
-            X = X[np.argsort(-np.linalg.norm(Y[:, 1] - Y[:, 0], axis=1))[:n]]
+        n, rng = self.how.asked[0], self.draws.rng
+        X = self.drawn(n)
         if len(others) and self.pixels.size > 1:
             # Lines that have shown others, with another value of a pixel each.
             near = self.X[rng.choice(others, n // 2)]
@@ -171,6 +161,17 @@ class CornerKinks:
             near[at, one] = (near[at, one] + X[at, one]) / 2.0
             X[: len(near)] = near
         return X
+
+    def drawn(self, n: int) -> FloatArray:
+        """Images, (n, size), in which no two places that see even pixels tie."""
+        uneven = 2.0 / self.how.asked[1]
+        return self.draws.rounded(self.draws.levels(n, self.size, self.pixels, uneven))
+
+    def ends(self, X: FloatArray) -> FloatArray:
+        """Images at the ends of lines, (n, 2, size)."""
+        ends = np.repeat(X[:, None], 2, axis=1)
+        ends[:, :, self.pixels.flat[self.along]] = self.draws.ends
+        return ends
 
     @cached_property
     def t(self) -> FloatArray:

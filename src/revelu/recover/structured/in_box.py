@@ -106,7 +106,7 @@ class StructureInBox(Search):
             if left <= self.alike * self.noise.overall or is_last:
                 break
             self.tell("looking for filters beside them")
-            if not any(corners.look_beside(self.held) for _ in range(2)):
+            if not corners.look_beside(CornerLines.most_rounds[0]):
                 break
         if left > self.most_left * self.noise.overall:
             return f"filters leave {left:.1g} of the answers unexplained"
