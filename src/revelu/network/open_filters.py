@@ -12,7 +12,7 @@ import numpy as np
 
 from revelu.network.layers import Convolution, Pooling
 from revelu.numerics.confidence import SIGMAS
-from revelu.types import BoolArray, FloatArray
+from revelu.types import BoolArray, FloatArray, IntArray
 
 __all__ = ["OpenFilters"]
 
@@ -106,7 +106,7 @@ class OpenFilters:
         return H if top.pool is None else top.pool(H)
 
     def explaining(
-        self, X: FloatArray, Y: FloatArray, most_rows: int, error: float
+        self, X: FloatArray, Y: FloatArray, shown: IntArray, most_rows: int, error: float
     ) -> "OpenFilters | None":
         """Return the layout of the fewest numbers that explains images whose first row varies.
 
@@ -115,6 +115,8 @@ class OpenFilters:
 
         Parameters
         ----------
+        shown : ndarray of int, shape (n,)
+            Which image has the other rows: what those add is a number each.
         most_rows : int
             Of a window that is not all places.
         error : float
@@ -125,7 +127,7 @@ class OpenFilters:
         beginnings = (self, on) if self.is_least.any() else (self,)
         for one in (layout for each in beginnings for layout in each.layouts(most_rows)):
             P = one.features(X)
-            P = np.column_stack([P[:, np.ptp(P, axis=0) > 0.0], np.ones(len(X))])
+            P = np.column_stack([P[:, np.ptp(P, axis=0) > 0.0], np.eye(shown.max() + 1)[shown]])
             A, _, rank, _ = np.linalg.lstsq(P, Y, rcond=None)
             n_spare = len(X) - rank
             if P.shape[1] < len(X):

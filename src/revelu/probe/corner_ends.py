@@ -51,12 +51,15 @@ class CornerEnds:
         self.X = np.empty((0, self.corner.size))
         self.D = self.errors = np.empty((0, len(self.corner.draws.noise.errors)))
 
-    def hold_against(self, filters: list[SeenFilter], *, ties: bool) -> float:
-        """Fit what filters, turned as the corner is, tell; return the most that they do not."""
+    def hold_against(self, filters: list[SeenFilter], n: int, *, ties: bool) -> float:
+        """Fit what filters, turned as the corner is, tell; return the most that they do not.
+
+        So many lines are used, and two for each number that is fitted.
+        """
         self.filters, self.ties = filters, ties
-        wanted = self.corner.how.asked[0] + 2 * self._features(self.X).shape[1]
+        wanted = n + 2 * self._features(self.X).shape[1]
         if wanted > len(self.X):
-            X = self.corner.drawn(wanted - len(self.X))
+            X = self._drawn(wanted - len(self.X))
             D, errors = self._across(X)
             self.X = np.concatenate([self.X, X])
             self.D, self.errors = np.concatenate([self.D, D]), np.concatenate([self.errors, errors])
@@ -76,6 +79,19 @@ class CornerEnds:
         size = np.sqrt((self.X[:, self.corner.pixels.ravel()] ** 2).sum(axis=1))
         own = np.linalg.norm((self.A[:-1] * errors)[None] / self.errors[:, None], axis=(1, 2))
         return np.asarray(np.sqrt(k) + SIGMAS * np.hypot(1.0, own * size))
+
+    def _drawn(self, n: int) -> FloatArray:
+        """Lines as they are asked elsewhere, and, every other one, with pixels at their ends.
+
+        There, sums of filters are as far from their means as they can be.
+        """
+        X, rng, draws = self.corner.drawn(n), self.corner.draws.rng, self.corner.draws
+        outer, pixels = X[::2], self.corner.pixels.ravel()
+        is_low = rng.random((len(outer), len(pixels))) < rng.random((len(outer), 1))
+        shown = np.where(is_low, *draws.ends)
+        # As little uneven as others are.
+        outer[:, pixels] = shown + self.corner.uneven * (rng.uniform(*draws.ends, shown.shape) - shown)
+        return draws.rounded(X)
 
     def between(self, n: int) -> FloatArray:
         """Images between pairs of lines, at most n, where what is left changes most."""

@@ -163,9 +163,13 @@ class CornerKinks:
         return X
 
     def drawn(self, n: int) -> FloatArray:
-        """Images, (n, size), in which no two places that see even pixels tie."""
-        uneven = 2.0 / self.how.asked[1]
-        return self.draws.rounded(self.draws.levels(n, self.size, self.pixels, uneven))
+        """Images, (n, size)."""
+        return self.draws.rounded(self.draws.levels(n, self.size, self.pixels, self.uneven))
+
+    @property
+    def uneven(self) -> float:
+        """Share of a random image in others, so that no two places that see even pixels tie."""
+        return 2.0 / self.how.asked[1]
 
     def ends(self, X: FloatArray) -> FloatArray:
         """Images at the ends of lines, (n, 2, size)."""

@@ -159,7 +159,8 @@ class CornerRows:
         for at in product(self.boxes, {self.entry: 0, **dict.fromkeys(at_corners)}):
             turned = _turned(*at[0])
             filters = [replace(one, kernel=one.kernel[turned]) for one in self.found]
-            unknown[at] = self._corner(*at).hold_against(filters, ties=self.ties)
+            n = n_looks * self.how.asked[0]
+            unknown[at] = self._corner(*at).hold_against(filters, n, ties=self.ties)
         for _ in range(n_looks):
             at = max(unknown, key=lambda at: unknown[at])
             if unknown[at] == 0.0:

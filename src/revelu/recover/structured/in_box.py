@@ -44,7 +44,9 @@ class StructureInBox(Search):
     most_left: float = 1e4
     """and answers this many of their errors."""
     most_looks: int = 3
-    """Fits, and looks for filters beside those of them."""
+    """Fits, and looks for filters beside those of them,"""
+    most_tries: int = 4
+    """each along so many pixels."""
     corners: CornerRows = field(init=False)
     X: FloatArray = field(init=False)
     Y: FloatArray = field(init=False)
@@ -106,7 +108,7 @@ class StructureInBox(Search):
             if left <= self.alike * self.noise.overall or is_last:
                 break
             self.tell("looking for filters beside them")
-            if not corners.look_beside(CornerLines.most_rounds[0]):
+            if not corners.look_beside(self.most_tries):
                 break
         if left > self.most_left * self.noise.overall:
             return f"filters leave {left:.1g} of the answers unexplained"
@@ -117,16 +119,13 @@ class StructureInBox(Search):
         n = int(filters.conv.places[1] * len(filters.conv.biases))
         n += max(self.least_spare, n // 4)
         first = Image(filters.shape).pixels((0, 1), (0, filters.shape[2]))
-        d, error = self.oracle.dim_in, float(np.linalg.norm(self.noise.errors))
-        # In the dark filters may not bend at all.
-        for shown in (np.full(d, draws.dark), draws.drawn(1, d)[0]):
-            X = draws.varied(shown, first, n)
-            Y = self.oracle(X)
-            affine = np.column_stack([X[:, first], np.ones(n)])
-            left = Y - affine @ np.linalg.lstsq(affine, Y, rcond=None)[0]
-            if np.linalg.norm(left) > self.alike * error * np.sqrt(n):
-                break
-        return filters.explaining(X, Y, self.most_rows, error)
+        # In the dark errors are small; at random several places of a window are on.
+        d = self.oracle.dim_in
+        shown = np.array([np.full(d, draws.dark), draws.drawn(1, d)[0]])
+        rows = np.repeat(np.arange(len(shown)), -(-n // len(shown)))
+        X = draws.varied(shown[rows], first)
+        error = float(np.linalg.norm(self.noise.errors))
+        return filters.explaining(X, self.oracle(X), rows, self.most_rows, error)
 
     def _fitted(self, filters: OpenFilters, draws: Draws) -> tuple[LayeredNetwork, float]:
         """All weights, and what they leave of random images."""
