@@ -16,6 +16,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from revelu.numerics.confidence import SIGMAS
+from revelu.numerics.reweighting import LeastDeviations, reweighted
 from revelu.probe.corner_kinks import CornerKinks
 from revelu.probe.corner_units import SeenFilter
 from revelu.types import FloatArray
@@ -65,7 +66,9 @@ class CornerEnds:
             self.D, self.errors = np.concatenate([self.D, D]), np.concatenate([self.errors, errors])
         error = np.median(self.errors, axis=0)
         P = self._features(self.X)
-        self.A = np.linalg.lstsq(P, self.D / error, rcond=None)[0] * error
+        # Lines on which another filter bends leave much of all outputs: the others decide.
+        loss = LeastDeviations(1.0)
+        self.A = np.column_stack([reweighted(P, y, loss, 30) for y in (self.D / error).T]) * error
         rest = np.linalg.norm((self.D - P @ self.A) / self.errors, axis=1)
         if (rest <= np.sqrt(self.D.shape[1]) + SIGMAS).all():
             return 0.0

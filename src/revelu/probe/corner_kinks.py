@@ -139,6 +139,8 @@ class CornerKinks:
     def look_at(self, X: FloatArray) -> IntArray:
         """Ask lines, (n, size), and return those of kinks that are not understood."""
         self._ask(X)
+        # With more lines, kinks at which no face was measured are tried again.
+        self._starts = {at: start for at, start in self._starts.items() if start[1] is not None}
         others = self._understand()
         log.debug("faces at a corner: %d, %d kinks of others", len(self.seen), len(others))
         return others

@@ -133,7 +133,7 @@ class CornerRows:
         corner = self._corner(next(iter(self.boxes)), self.entry).corner
         corner.look(self.how.most_rounds[0])
         if not corner.jumps and self._collect():
-            while self.look_beside(1):
+            while self.look_beside(self.how.most_rounds[1]):
                 pass
 
     def _corner(self, turns: tuple[int, ...], entry: tuple[int, int, int]) -> CornerEnds:
@@ -167,7 +167,9 @@ class CornerRows:
                 break
             log.debug("%s: %.2g of its errors unknown", at, unknown[at])
             ends = self.corners[at]
-            ends.corner.look_at(ends.between(self.how.asked[2]))
+            # The first lines at a corner show those that are known there as well.
+            n = self.how.asked[2 if len(ends.corner.X) else 0]
+            ends.corner.look_at(ends.between(n))
             self._collect()
             if len(self.found) > n_before:
                 return True

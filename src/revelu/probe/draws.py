@@ -51,10 +51,10 @@ class Draws:
         is_low = self.rng.random((n, m)) < self.rng.random((n, 1))
         return np.asarray(np.where(is_outer, np.where(is_low, *self.ends), X))
 
-    def varied(self, X: FloatArray, pixels: IntArray) -> FloatArray:
-        """Images, (n, d), in which some pixels vary."""
-        X = X.copy()
-        X[:, pixels] = self.drawn(len(X), len(pixels))
+    def varied(self, x: FloatArray, pixels: IntArray, n: int) -> FloatArray:
+        """One image, (d,), in which some pixels vary, (n, d)."""
+        X = np.repeat(x[None], n, axis=0)
+        X[:, pixels] = self.drawn(n, len(pixels))
         return self.rounded(X)
 
     def levels(self, n: int, size: int, pixels: IntArray, uneven: float) -> FloatArray:

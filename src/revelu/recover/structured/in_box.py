@@ -48,6 +48,8 @@ class StructureInBox(Search):
     most_tries: int = 4
     """each along so many pixels."""
     corners: CornerRows = field(init=False)
+    rows: list[tuple[FloatArray, FloatArray]] = field(default_factory=list, init=False)
+    """Images of which the first row varies, and their answers."""
     X: FloatArray = field(init=False)
     Y: FloatArray = field(init=False)
     held: LayeredNetwork = field(init=False)
@@ -100,16 +102,18 @@ class StructureInBox(Search):
         left = np.inf
         for n_looks in range(self.most_looks):
             laid = self._laid_out(corners.open_filters, draws)
-            if laid is None or laid.n_features > self.most_features:
-                return "windows of filters are not understood"
-            self.tell("fitting filters and the dense layer")
-            before, (network, left) = left, self._fitted(laid, draws)
-            is_last = n_looks + 1 == self.most_looks or left > before / 2.0
-            if left <= self.alike * self.noise.overall or is_last:
+            if laid is not None and laid.n_features <= self.most_features:
+                self.tell("fitting filters and the dense layer")
+                before, (network, left) = left, self._fitted(laid, draws)
+                if left <= self.alike * self.noise.overall or left > before / 2.0:
+                    break
+            if n_looks + 1 == self.most_looks:
                 break
             self.tell("looking for filters beside them")
             if not corners.look_beside(self.most_tries):
                 break
+        if np.isinf(left):
+            return "windows of filters are not understood"
         if left > self.most_left * self.noise.overall:
             return f"filters leave {left:.1g} of the answers unexplained"
         return network, left
@@ -118,14 +122,22 @@ class StructureInBox(Search):
         """Stride and windows by images of which the first row varies."""
         n = int(filters.conv.places[1] * len(filters.conv.biases))
         n += max(self.least_spare, n // 4)
-        first = Image(filters.shape).pixels((0, 1), (0, filters.shape[2]))
-        # In the dark errors are small; at random several places of a window are on.
-        d = self.oracle.dim_in
-        shown = np.array([np.full(d, draws.dark), draws.drawn(1, d)[0]])
-        rows = np.repeat(np.arange(len(shown)), -(-n // len(shown)))
-        X = draws.varied(shown[rows], first)
-        error = float(np.linalg.norm(self.noise.errors))
-        return filters.explaining(X, self.oracle(X), rows, self.most_rows, error)
+        d, first = self.oracle.dim_in, Image(filters.shape).pixels((0, 1), (0, filters.shape[2]))
+        error, layouts = float(np.linalg.norm(self.noise.errors)), [*filters.layouts(self.most_rows)]
+        # In the dark hardly more than one place of a window is on, which tells few kinds.
+        for i, shown in enumerate((np.full(d, draws.dark), draws.drawn(1, d)[0])):
+            if i == len(self.rows):
+                begun = draws.rounded(shown[None])
+                self.rows.append((begun, self.oracle(begun)))
+            X, Y = self.rows[i]
+            more = draws.varied(X[0], first, max(0, n - len(X)))
+            if len(more):
+                X, Y = np.concatenate([X, more]), np.concatenate([Y, self.oracle(more)])
+                self.rows[i] = X, Y
+            layouts = filters.explaining(X, Y, layouts, error)
+            if len(layouts) < 2:
+                break
+        return replace(layouts[0], biases=filters.biases) if layouts else None
 
     def _fitted(self, filters: OpenFilters, draws: Draws) -> tuple[LayeredNetwork, float]:
         """All weights, and what they leave of random images."""
