@@ -179,9 +179,10 @@ class OpenFilters:
         """
         on = replace(self, biases=np.where(self.is_least, self.biases_on, self.biases))
         for one in (self, on) if self.is_least.any() else (self,):
-            yield from one._in_strides(most_rows)
+            yield from one.in_strides(most_rows)
 
-    def _in_strides(self, most_rows: int) -> Iterator["OpenFilters"]:
+    def in_strides(self, most_rows: int) -> Iterator["OpenFilters"]:
+        """As :meth:`layouts`, with these biases."""
         for s in range(1, min(self.kernels.shape[2:]) + 1):
             plain = replace(self, strides=(s if self.shape[1] > 1 else 1, s))
             yield plain

@@ -93,7 +93,9 @@ class CornerEnds:
         is_low = rng.random((len(outer), len(pixels))) < rng.random((len(outer), 1))
         shown = np.where(is_low, *draws.ends)
         # As little uneven as others are.
-        outer[:, pixels] = shown + self.corner.uneven * (rng.uniform(*draws.ends, shown.shape) - shown)
+        outer[:, pixels] = shown + self.corner.uneven * (
+            rng.uniform(*draws.ends, shown.shape) - shown
+        )
         return draws.rounded(X)
 
     def between(self, n: int) -> FloatArray:

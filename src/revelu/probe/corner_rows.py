@@ -19,7 +19,7 @@ from revelu.probe.corner_ends import CornerEnds
 from revelu.probe.corner_kinks import CornerKinks, CornerLines
 from revelu.probe.corner_units import CornerUnit, SeenFilter, alike
 from revelu.probe.draws import Draws
-from revelu.types import FloatArray, IntArray
+from revelu.types import IntArray
 
 __all__ = ["CornerRows"]
 
