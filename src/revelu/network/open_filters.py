@@ -5,7 +5,7 @@ affine function of a window, which filters of one entry are that are always on. 
 the largest is taken that is not so: then filters of both signs stand side by side.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -106,24 +106,19 @@ class OpenFilters:
         return H if top.pool is None else top.pool(H)
 
     def explaining(
-        self, X: FloatArray, Y: FloatArray, most_rows: int, error: float
-    ) -> "OpenFilters | None":
-        """Return the layout of the fewest numbers that explains images whose first row varies.
-
-        Where biases are the least that they may be, either those explain them or filters that are
-        always on.
+        self, X: FloatArray, Y: FloatArray, layouts: Sequence["OpenFilters"], error: float
+    ) -> "list[OpenFilters]":
+        """Return the layouts that explain images whose first row varies, the fewest numbers first.
 
         Parameters
         ----------
-        most_rows : int
-            Of a window that is not all places.
+        layouts : sequence of OpenFilters
+            Of :meth:`layouts`.
         error : float
             Standard error of an answer ``Y (n, k)``, all of it.
         """
         tried: list[tuple[float, float, OpenFilters]] = []
-        on = replace(self, biases=np.where(self.is_least, self.biases_on, self.biases))
-        beginnings = (self, on) if self.is_least.any() else (self,)
-        for one in (layout for each in beginnings for layout in each.layouts(most_rows)):
+        for one in layouts:
             P = one.features(X)
             P = np.column_stack([P[:, np.ptp(P, axis=0) > 0.0], np.ones(len(X))])
             A, _, rank, _ = np.linalg.lstsq(P, Y, rcond=None)
@@ -136,8 +131,7 @@ class OpenFilters:
                 tried.append((left, chance, one))
         least = max(min((left for left, _, _ in tried), default=0.0), error)
         explained = [one for left, chance, one in tried if left <= chance * least]
-        found = min(explained, key=lambda one: one.n_features, default=None)
-        return None if found is None else replace(found, biases=self.biases)
+        return sorted(explained, key=lambda one: one.n_features)
 
     def signs(
         self, kernels: FloatArray, A: FloatArray, shares: FloatArray
@@ -176,11 +170,19 @@ class OpenFilters:
     def layouts(self, most_rows: int) -> Iterator["OpenFilters"]:
         """The filters with strides and windows, one by one.
 
+        Where biases are the least that they may be, with those, and with filters always on.
+
         Parameters
         ----------
         most_rows : int
             Of a window that is not all places.
         """
+        on = replace(self, biases=np.where(self.is_least, self.biases_on, self.biases))
+        for one in (self, on) if self.is_least.any() else (self,):
+            yield from one.in_strides(most_rows)
+
+    def in_strides(self, most_rows: int) -> Iterator["OpenFilters"]:
+        """As :meth:`layouts`, with these biases."""
         for s in range(1, min(self.kernels.shape[2:]) + 1):
             plain = replace(self, strides=(s if self.shape[1] > 1 else 1, s))
             yield plain

@@ -8,8 +8,7 @@ moves of one pixel at a time: where nothing else bends between t and t' on eithe
 """
 
 import logging
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -95,11 +94,9 @@ class CornerKinks:
     X : ndarray, shape (n, size)
         Where each line is.
     Y : ndarray, shape (n, points, k)
-        Answers on it,
-    known : ndarray, shape (n, points, k)
-        and what is known of them.
+        Answers on it.
     D, errors : ndarray, shape (n, points - 2, k) and (n, k)
-        Second differences of what is not, and their standard errors.
+        Second differences of those, and their standard errors.
     seen : list of SeenFace
     """
 
@@ -111,7 +108,6 @@ class CornerKinks:
     others: IntArray = field(init=False)
     X: FloatArray = field(init=False)
     Y: FloatArray = field(init=False)
-    known: FloatArray = field(init=False)
     D: FloatArray = field(init=False)
     errors: FloatArray = field(init=False)
     seen: list[SeenFace] = field(default_factory=list, init=False)
@@ -123,7 +119,6 @@ class CornerKinks:
         self.others = np.delete(self.pixels.ravel(), self.along)
         self.X = np.empty((0, self.size))
         self.Y = np.empty((0, self.how.asked[1], len(self.draws.noise.errors)))
-        self.known = self.Y
 
     def look(self, n_rounds: int) -> None:
         """Ask lines in rounds, until all kinks are understood."""
@@ -132,11 +127,18 @@ class CornerKinks:
             is_idle, is_over = n_idle >= self.how.most_rounds[1], not len(others)
             if self.jumps or (is_over and self.seen) or (is_idle and (is_over or self.seen)):
                 break
-            self._ask(self._images(others))
             n_before = len(self.seen)
-            others = self._understand()
-            log.debug("faces at a corner: %d, %d kinks of others", len(self.seen), len(others))
+            others = self.look_at(self._images(others))
             n_idle = n_idle + 1 if len(self.seen) == n_before else 0
+
+    def look_at(self, X: FloatArray) -> IntArray:
+        """Ask lines, (n, size), and return those of kinks that are not understood."""
+        self._ask(X)
+        # With more lines, kinks at which no face was measured are tried again.
+        self._starts = {at: start for at, start in self._starts.items() if start[1] is not None}
+        others = self._understand()
+        log.debug("faces at a corner: %d, %d kinks of others", len(self.seen), len(others))
+        return others
 
     @property
     def jumps(self) -> bool:
@@ -144,25 +146,10 @@ class CornerKinks:
         has_kinks = bool(len(LoneKinks.of(self.D, self.errors).line))
         return not has_kinks and bool(bends(self.D, self.errors[:, None]).any())
 
-    def look_beside(self, known: Callable[[FloatArray], FloatArray]) -> None:
-        """Look again where what is known is taken away."""
-        self.draws, self._starts = replace(self.draws, known=known), {}
-        self.known = self._known(self.X)
-        self.look(self.how.most_rounds[1])
-
     def _images(self, others: IntArray) -> FloatArray:
         """Images of a round."""
-        n, _, n_each = self.how.asked
-        rng = self.draws.rng
-        # No two places that see even pixels tie.
-        uneven = 2.0 / self.how.asked[1]
-        n_drawn = n if self.draws.known is None else n * n_each
-        X = self.draws.levels(n_drawn, self.size, self.pixels, uneven)
-        if len(X) > n:
-            # Lines at whose ends answers differ by most of what is not known.
-            ends = self._along(X)[:, [0, -1]].reshape(-1, self.size)
-            Y = self._unknown(ends, self.draws.oracle(ends)).reshape(len(X), 2, -1)
-            X = X[np.argsort(-np.linalg.norm(Y[:, 1] - Y[:, 0], axis=1))[:n]]
+        n, rng = self.how.asked[0], self.draws.rng
+        X = self.drawn(n)
         if len(others) and self.pixels.size > 1:
             # Lines that have shown others, with another value of a pixel each.
             near = self.X[rng.choice(others, n // 2)]
@@ -171,6 +158,21 @@ class CornerKinks:
             near[at, one] = (near[at, one] + X[at, one]) / 2.0
             X[: len(near)] = near
         return X
+
+    def drawn(self, n: int) -> FloatArray:
+        """Images, (n, size)."""
+        return self.draws.rounded(self.draws.levels(n, self.size, self.pixels, self.uneven))
+
+    @property
+    def uneven(self) -> float:
+        """Share of a random image in others, so that no two places that see even pixels tie."""
+        return 2.0 / self.how.asked[1]
+
+    def ends(self, X: FloatArray) -> FloatArray:
+        """Images at the ends of lines, (n, 2, size)."""
+        ends = np.repeat(X[:, None], 2, axis=1)
+        ends[:, :, self.pixels.flat[self.along]] = self.draws.ends
+        return ends
 
     @cached_property
     def t(self) -> FloatArray:
@@ -209,35 +211,23 @@ class CornerKinks:
         Y = self.draws.oracle(self._along(X).reshape(-1, self.size))
         self.X = np.concatenate([self.X, X])
         self.Y = np.concatenate([self.Y, Y.reshape(len(X), *self.Y.shape[1:])])
-        self.known = np.concatenate([self.known, self._known(X)])
-
-    def _known(self, X: FloatArray) -> FloatArray:
-        """What is known along lines, (n, points, k)."""
-        shape = (len(X), *self.Y.shape[1:])
-        if self.draws.known is None or not len(X):
-            return np.zeros(shape)
-        return self.draws.known(self._along(X).reshape(-1, self.size)).reshape(shape)
-
-    def _unknown(self, X: FloatArray, Y: FloatArray) -> FloatArray:
-        """What is not known of answers ``Y (n, k)``."""
-        return Y if self.draws.known is None else Y - self.draws.known(X)
 
     def _understand(self) -> IntArray:
         """Find the faces of kinks alike, and return the lines of other kinks.
 
-        What is known is taken away, and shows what it hid.
+        What is understood is taken away, and shows what it hid.
         """
         flat = self.Y.reshape(-1, self.Y.shape[2])
         rounding = self.draws.noise.rounding(flat).reshape(self.Y.shape).max(axis=1, initial=0.0)
         # Answers of 0 are known to be exact to no one.
         rounding = np.maximum(rounding, np.finfo(np.float32).eps * self.draws.noise.errors)
-        self.D, self.errors = second_differences(self.Y - self.known, rounding)
+        self.D, self.errors = second_differences(self.Y, rounding)
         D, P, fewest = self.D, self.given, self.how.starts[3]
         slack = np.sqrt(D.shape[2]) + SIGMAS
         self.seen = []
         while True:
             kinks = LoneKinks.of(D, self.errors)
-            is_open = ~self._bent(kinks)
+            is_open = np.ones(len(kinks.line), dtype=bool)
             n_before = len(self.seen)
             # The strongest first: those of others are not taken for them.
             for seed in np.argsort(kinks.spread):
@@ -261,15 +251,7 @@ class CornerKinks:
                 known = np.array([one.jump for one in self.seen]).reshape(-1, D.shape[2])
                 apart = (kinks.jump[:, None] - known) / kinks.error[:, None]
                 is_known = (np.linalg.norm(apart, axis=2) <= slack).any(axis=1)
-                is_known |= self._bent(kinks)
                 return np.asarray(kinks.line[~is_known])
-
-    def _bent(self, kinks: LoneKinks) -> BoolArray:
-        """Where what is known bends as well, (m,): those kinks are no others'."""
-        D, _ = second_differences(self.known, self.errors)
-        is_bent = np.pad(bends(D, self.errors[:, None]), ((0, 0), (1, 1)))
-        before = kinks.place.astype(np.intp)
-        return np.asarray(is_bent[kinks.line, before] | is_bent[kinks.line, before + 1])
 
     def _start(self, kinks: LoneKinks, i: int, slack: float) -> Face | None:
         """The face of a kink, measured once; None where those alike were tried often enough."""
@@ -323,10 +305,9 @@ class CornerKinks:
         X = np.repeat(self.X[line][None, None], 2, axis=0).repeat(len(moves), axis=1)
         X[:, :, self.others] += moves
         X[:, :, self.pixels.flat[self.along]] = self.t[list(ends)][:, None]
-        still = self._along(self.X[line][None])[0, list(ends)]
         X = self.draws.rounded(X.reshape(-1, self.size))
-        Y = self._unknown(X, self.draws.oracle(X)).reshape(2, len(moves), len(jump))
-        Y -= self._unknown(still, self.Y[line, list(ends)])[:, None]
+        Y = self.draws.oracle(X).reshape(2, len(moves), len(jump))
+        Y -= self.Y[line, list(ends)][:, None]
         G = (Y[1] - Y[0]) / error
         shifts = -(G @ (jump / error)) / float(np.linalg.norm(jump / error)) ** 2
         left = np.linalg.norm(G + np.outer(shifts, jump / error), axis=1)

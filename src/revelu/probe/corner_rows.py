@@ -4,8 +4,8 @@ At each corner of what is seen another entry of a filter bends the function; whe
 there, the next one does.
 """
 
+import logging
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import product
 
@@ -15,12 +15,17 @@ from revelu.network.images import Image
 from revelu.network.open_filters import OpenFilters
 from revelu.numerics.confidence import SIGMAS
 from revelu.numerics.lone_kinks import bends
+from revelu.probe.corner_ends import CornerEnds
 from revelu.probe.corner_kinks import CornerKinks, CornerLines
 from revelu.probe.corner_units import CornerUnit, SeenFilter, alike
 from revelu.probe.draws import Draws
-from revelu.types import FloatArray, IntArray
+from revelu.types import IntArray
 
 __all__ = ["CornerRows"]
+
+log = logging.getLogger(__name__)
+
+Corner = tuple[tuple[int, ...], tuple[int, int, int]]
 
 
 @dataclass
@@ -32,8 +37,10 @@ class CornerRows:
     how : CornerLines
     draws : Draws
     image : Image
-    corners : list of (slices, CornerKinks)
-        How pixels are turned there, and what they show.
+    boxes : dict
+        Rows and columns at each corner, by whether they are turned.
+    corners : dict
+        What lines at corners show, by how those are turned and the entry that lines go along.
     found : list of SeenFilter
     ties : bool
         Whether the largest of windows is taken.
@@ -46,7 +53,8 @@ class CornerRows:
     how: CornerLines
     draws: Draws
     image: Image
-    corners: list[tuple[tuple[slice, ...], CornerKinks]] = field(default_factory=list, init=False)
+    boxes: dict[tuple[int, ...], list[tuple[int, int]]] = field(default_factory=dict, init=False)
+    corners: dict[Corner, CornerEnds] = field(default_factory=dict, init=False)
     found: "list[SeenFilter]" = field(default_factory=list, init=False)
     ties: bool = field(default=False, init=False)
     extent: tuple[int, int] | None = field(default=None, init=False)
@@ -108,57 +116,65 @@ class CornerRows:
         return bool((apart > SIGMAS * error).any())
 
     def look(self, window: tuple[int, int]) -> None:
-        """Find filters at all corners.
+        """Find filters at a corner, and beside those wherever they do not tell all that bends.
 
         Parameters
         ----------
         window : (int, int)
             Rows and columns that act together.
         """
-        ends = [range(2 if size > 1 else 1) for size in window]
         last = [self._last(axis) for axis in (0, 1)]
-        for turns in product(*ends):
-            box = [
-                (end + 1 - size, end + 1) if is_last else (0, size)
-                for is_last, size, end in zip(turns, window, last, strict=True)
-            ]
-            for entry in self._entries if any(turns) else [self.entry]:
-                corner = self._corner(box, turns, entry)
-                if not any(turns) or self._bends(int(corner.pixels.flat[corner.along])):
-                    corner.look(self.how.most_rounds[bool(self.corners)])
-                    self.corners.append((_turned(*turns), corner))
-                    break
-            if corner.jumps:
-                return
-        self._collect()
+        boxes = [
+            ((0, size), (end + 1 - size, end + 1))[: 2 if size > 1 else 1]
+            for size, end in zip(window, last, strict=True)
+        ]
+        for turns in product(*(range(len(ends)) for ends in boxes)):
+            self.boxes[turns] = [ends[turn] for ends, turn in zip(boxes, turns, strict=True)]
+        corner = self._corner(next(iter(self.boxes)), self.entry).corner
+        corner.look(self.how.most_rounds[0])
+        if not corner.jumps and self._collect():
+            while self.look_beside(self.how.most_rounds[1]):
+                pass
 
-    def _corner(
-        self, box: list[tuple[int, int]], turns: tuple[int, ...], entry: tuple[int, int, int]
-    ) -> CornerKinks:
+    def _corner(self, turns: tuple[int, ...], entry: tuple[int, int, int]) -> CornerEnds:
         """Lines along an entry of some rows and columns, turned so that a corner is the first."""
-        shape = (self.image.shape[0], *(end - start for start, end in box))
-        pixels = self.image.pixels(box[0], box[1]).reshape(shape)[_turned(*turns)]
-        along = int(np.ravel_multi_index(entry, shape))
-        return CornerKinks(self.how, self.draws, self.image.size, pixels, along)
+        if (turns, entry) not in self.corners:
+            box = self.boxes[turns]
+            shape = (self.image.shape[0], *(end - start for start, end in box))
+            pixels = self.image.pixels(box[0], box[1]).reshape(shape)[_turned(*turns)]
+            along = int(np.ravel_multi_index(entry, shape))
+            corner = CornerKinks(self.how, self.draws, self.image.size, pixels, along)
+            self.corners[turns, entry] = CornerEnds(corner, entry[1:])
+        return self.corners[turns, entry]
 
-    def look_beside(self, known: Callable[[FloatArray], FloatArray]) -> bool:
-        """Find filters beside those of a network, and return whether there are any.
+    def look_beside(self, n_looks: int) -> bool:
+        """Find filters beside those that are known, and return whether there are any.
 
-        Where corners show none, filters may be 0 at all of them: the next entry is tried.
+        Lines are asked along pixels at corners across which answers differ most by what those do
+        not tell.
         """
-        for _, corner in self.corners:
-            corner.look_beside(known)
-        if self._collect():
-            return True
-        shape = self.corners[0][1].pixels.shape
-        along = {corner.along for turned, corner in self.corners if turned == _turned(0, 0)}
-        for entry in self._entries:
-            if all(at < size for at, size in zip(entry, shape, strict=True)):
-                corner = self._corner([(0, size) for size in shape[1:]], (0, 0), entry)
-                if corner.along not in along:
-                    corner.look_beside(known)
-                    self.corners.append((_turned(0, 0), corner))
-                    return self._collect()
+        n_before = len(self.found)
+        at_corners = [entry for entry in self._entries if not any(entry[1:])]
+        unknown: dict[Corner, float] = {}
+        for at in product(self.boxes, {self.entry: 0, **dict.fromkeys(at_corners)}):
+            turned = _turned(*at[0])
+            filters = [replace(one, kernel=one.kernel[turned]) for one in self.found]
+            n = n_looks * self.how.asked[0]
+            unknown[at] = self._corner(*at).hold_against(filters, n, ties=self.ties)
+        for _ in range(n_looks):
+            at = max(unknown, key=lambda at: unknown[at])
+            if unknown[at] == 0.0:
+                break
+            log.debug("%s: %.2g of its errors unknown", at, unknown[at])
+            ends = self.corners[at]
+            # The first lines at a corner show those that are known there as well.
+            n = self.how.asked[2 if len(ends.corner.X) else 0]
+            ends.corner.look_at(ends.between(n))
+            self._collect()
+            if len(self.found) > n_before:
+                return True
+            # What was not understood may be with more lines, but others come first.
+            unknown[at] /= 2.0
         return False
 
     @property
@@ -174,9 +190,9 @@ class CornerRows:
         """Filters of all corners, each of them once; return whether some were not known."""
         before = self.found
         units = [
-            (turned, CornerUnit(corner, corner.pixels.shape, group, ties=False))
-            for turned, corner in self.corners
-            for group in alike(corner)
+            (_turned(*turns), CornerUnit(ends.corner, ends.corner.pixels.shape, group, ties=False))
+            for (turns, _), ends in self.corners.items()
+            for group in alike(ends.corner)
         ]
         self.ties = self.ties or any(unit.shows_ties for _, unit in units)
         units = [(turned, replace(unit, ties=self.ties)) for turned, unit in units]

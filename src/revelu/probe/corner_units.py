@@ -190,9 +190,11 @@ class CornerUnit:
 
 def alike(corner: CornerKinks) -> list[list[SeenFace]]:
     """Faces whose changes of slope are alike."""
+    groups: list[list[SeenFace]] = []
+    if not corner.seen:
+        return groups
     slack = np.sqrt(corner.D.shape[2]) + SIGMAS
     error = np.median(corner.errors, axis=0)
-    groups: list[list[SeenFace]] = []
     for one in corner.seen:
         apart = [np.linalg.norm((one.jump - group[0].jump) / error) for group in groups]
         if apart and min(apart) <= slack:

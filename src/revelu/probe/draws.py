@@ -1,6 +1,5 @@
-"""Images of a box that a search asks, and what is not known of their answers."""
+"""Images of a box that a search asks."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,14 +18,11 @@ class Draws:
     ----------
     oracle : Oracle
         Asked in its box, or in [-1, 1].
-    known : callable, optional
-        What is known of the answers, and taken away from them.
     """
 
     oracle: Oracle
     noise: NoiseFloor
     rng: np.random.Generator
-    known: Callable[[FloatArray], FloatArray] | None = None
 
     @property
     def ends(self) -> tuple[float, float]:

@@ -90,8 +90,7 @@ class StructureSearch(Search):
     n_left_open: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
-        shape = self.oracle.image
-        self.image = Image(shape if shape is not None else (1, 1, self.oracle.dim_in))
+        self.image = Image(self.oracle.image or (1, 1, self.oracle.dim_in))
         self.asked = np.empty((0, self.oracle.dim_in))
         self.answers = np.empty((0, len(self.noise.scale)))
 

@@ -45,16 +45,15 @@ class StructureInBox(Search):
     """and answers this many of their errors."""
     most_looks: int = 3
     """Fits, and looks for filters beside those of them."""
-    corners: CornerRows = field(init=False)
+    rows: list[tuple[FloatArray, FloatArray]] = field(default_factory=list, init=False)
+    """Images of which the first row varies, and their answers."""
     X: FloatArray = field(init=False)
     Y: FloatArray = field(init=False)
-    held: LayeredNetwork = field(init=False)
     fit: JointFit = field(init=False)
-    """Images, what they were answered, the layers above filters as measured, and the last fit."""
+    """Images, what they were answered, and the last fit."""
 
     def __post_init__(self) -> None:
-        self.X = np.empty((0, self.oracle.dim_in))
-        self.Y = np.empty((0, len(self.noise.scale)))
+        self.X, self.Y = np.empty((0, self.oracle.dim_in)), np.empty((0, len(self.noise.scale)))
 
     def propose(self) -> Candidate:
         """Find filters, lay them out, and fit."""
@@ -86,28 +85,26 @@ class StructureInBox(Search):
     def _found(self) -> tuple[LayeredNetwork, float] | str:
         """The network, and what share of the answers it leaves; or why there is none."""
         image = Image(self.oracle.pixels or (1, 1, self.oracle.dim_in))
-        draws = Draws(self.oracle, self.noise, self.rng)
-        self.corners = corners = CornerRows(CornerLines(PixelRows.local), draws, image)
         self.tell("looking for filters")
-        window = corners.window()
-        if window is None:
+        draws = Draws(self.oracle, self.noise, self.rng)
+        corners = CornerRows(CornerLines(PixelRows.local), draws, image)
+        if (window := corners.window()) is None:
             return "neurons see most of the image"
         corners.look(window)
         if not corners.found:
             return "no corner shows filters"
         left = np.inf
         for n_looks in range(self.most_looks):
+            if n_looks and not corners.look_beside(corners.how.most_rounds[0]):
+                break
             laid = self._laid_out(corners.open_filters, draws)
-            if laid is None or laid.n_features > self.most_features:
-                return "windows of filters are not understood"
-            self.tell("fitting filters and the dense layer")
-            before, (network, left) = left, self._fitted(laid, draws)
-            is_last = n_looks + 1 == self.most_looks or left > before / 2.0
-            if left <= self.alike * self.noise.overall or is_last:
+            if laid is not None and laid.n_features <= self.most_features:
+                self.tell("fitting filters and the dense layer")
+                network, left = self._fitted(laid, draws)
+            if left <= self.alike * self.noise.overall:
                 break
-            self.tell("looking for filters beside them")
-            if not any(corners.look_beside(self.held) for _ in range(2)):
-                break
+        if np.isinf(left):
+            return "windows of filters are not understood"
         if left > self.most_left * self.noise.overall:
             return f"filters leave {left:.1g} of the answers unexplained"
         return network, left
@@ -117,16 +114,20 @@ class StructureInBox(Search):
         n = int(filters.conv.places[1] * len(filters.conv.biases))
         n += max(self.least_spare, n // 4)
         first = Image(filters.shape).pixels((0, 1), (0, filters.shape[2]))
-        d, error = self.oracle.dim_in, float(np.linalg.norm(self.noise.errors))
-        # In the dark filters may not bend at all.
-        for shown in (np.full(d, draws.dark), draws.drawn(1, d)[0]):
-            X = draws.varied(shown, first, n)
-            Y = self.oracle(X)
-            affine = np.column_stack([X[:, first], np.ones(n)])
-            left = Y - affine @ np.linalg.lstsq(affine, Y, rcond=None)[0]
-            if np.linalg.norm(left) > self.alike * error * np.sqrt(n):
+        error, layouts = np.linalg.norm(self.noise.errors), list(filters.layouts(self.most_rows))
+        # In the dark hardly more than one place of a window is on, which tells few kinds.
+        if not self.rows:
+            shown = draws.rounded(draws.drawn(2, self.oracle.dim_in))
+            shown[0] = draws.dark
+            self.rows = [*zip(shown[:, None], self.oracle(shown)[:, None], strict=True)]
+        for i, (X, Y) in enumerate(self.rows):
+            more = draws.varied(X[0], first, max(0, n - len(X)))
+            answers = self.oracle(more) if len(more) else Y[:0]
+            self.rows[i] = np.concatenate([X, more]), np.concatenate([Y, answers])
+            layouts = filters.explaining(*self.rows[i], layouts, float(error))
+            if len(layouts) < 2:
                 break
-        return filters.explaining(X, Y, self.most_rows, error)
+        return replace(layouts[0], biases=filters.biases) if layouts else None
 
     def _fitted(self, filters: OpenFilters, draws: Draws) -> tuple[LayeredNetwork, float]:
         """All weights, and what they leave of random images."""
@@ -138,9 +139,9 @@ class StructureInBox(Search):
         # Filters stay where they were measured as long as some may be missing.
         measured = replace(fit, is_held=filters.are_measured)
         left = measured.run(0.0, 12)
-        self.held, self.fit = LayeredNetwork(measured.layers()), measured
         if left > self.most_left * self.noise.overall:
-            return self.held, left
+            self.fit = measured
+            return LayeredNetwork(measured.layers()), left
         fit.conv = measured.conv
         left = fit.run(0.0)
         shares = fit.shares()
