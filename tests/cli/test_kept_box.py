@@ -31,6 +31,9 @@ def test_a_network_is_verified_in_the_box_that_its_file_says(tmp_path, monkeypat
     verified = CliRunner().invoke(app, ["verify", "found.onnx", *target, "--json"])
     assert verified.exit_code == ExitCode.CERTIFIED, verified.output
     assert "recovered in [-1, 1]" in json.dumps(one_object(verified.stdout)["evidence"])
+    inspected = CliRunner().invoke(app, ["inspect", "found.onnx", "--json"])
+    assert one_object(inspected.stdout)["box"] == [-1.0, 1.0]
+    assert "asked only in [-1, 1]" in CliRunner().invoke(app, ["inspect", "found.onnx"]).stdout
     revelu.load("found.onnx").save("bare.onnx")
     assert kept_of(tmp_path / "bare.onnx").box is None
     outside = CliRunner().invoke(app, ["verify", "bare.onnx", *target])

@@ -313,3 +313,50 @@ def test_small_shares_that_are_rare_do_not_speak_against_a_network(digits, seed)
     found = revelu.verify(other, answer, seed=seed, link="logit")
     assert found.status is Status.UNVERIFIED
     assert not found.certificate.is_mute
+
+
+def rounded_by_output(answer, places):
+    """Each output to its own places, and those of None not at all."""
+
+    def answer_rounded(X):
+        columns = zip(answer(X).T, places, strict=True)
+        return np.stack([y if n is None else np.round(y, n) for y, n in columns], axis=1)
+
+    return answer_rounded
+
+
+@pytest.mark.parametrize("places", [(2, None), (None, 3), (6, 2), (4, 1)])
+@pytest.mark.parametrize("form", ["float64", "float32"])
+def test_each_output_has_the_grid_that_it_is_rounded_to(places, form):
+    network = zoo.random_network([6, 8, 2], seed=sum(map(bool, places)))
+    behind = network if form == "float64" else lambda X: in_single(network, X)
+    target = rounded_by_output(behind, places)
+    X = np.random.default_rng(3).standard_normal((64, 6))
+    numbers = read_numbers(target(X))
+    Y = target(np.random.default_rng(4).standard_normal((2000, 6)))
+    assert numbers.hold(Y).all()
+    np.testing.assert_array_equal(numbers.nearest(Y), Y)
+    expected = [np.finfo(form).eps if n is None else 10.0**-n for n in places]
+    spacing = np.median(numbers.grid.spacing(np.ones((1, 2))), axis=0)
+    np.testing.assert_allclose(spacing, expected, rtol=1e-9)
+
+
+def test_outputs_of_the_same_places_share_one_grid():
+    target = rounded_by_output(zoo.random_network([6, 8, 3], seed=1), (3, 3, 3))
+    grid = read_numbers(target(np.random.default_rng(0).standard_normal((64, 6)))).grid
+    assert grid == Grid(10, places=3)
+
+
+@pytest.mark.parametrize("places", [(2, None), (None, 3), (6, 2)])
+@pytest.mark.parametrize("form", ["float64", "float32"])
+def test_networks_whose_outputs_are_rounded_differently_come_back(places, form):
+    for seed in range(3):
+        network = zoo.random_network([6, 8, 2], seed=40 + seed)
+        behind = network if form == "float64" else lambda X, f=network: in_single(f, X)
+        found = revelu.extract(rounded_by_output(behind, places), dim_in=6, seed=seed)
+        assert found.status is Status.RECOVERED, found.evidence
+        assert found.ledger.n_recovery <= 800
+        X = np.random.default_rng(5).standard_normal((2000, 6))
+        error = np.abs(found.network(X) - network(X)).max(axis=0)
+        fine = 1e-12 if form == "float64" else 2e-5
+        assert (error <= [fine if n is None else 2 * 10.0**-n for n in places]).all()

@@ -116,6 +116,16 @@ def test_links_are_found_in_float32(link):
     assert n_right >= 5
 
 
+@pytest.mark.parametrize("offset", [300.0, 1000.0])
+def test_float32_answers_far_from_0_are_behind_no_logarithm(offset):
+    """The logarithm of large answers is small, so it may err by more of them: that hides kinks."""
+    for seed in range(100, 112):
+        network = single(zoo.random_network([6, 10, 2], seed=seed))
+        oracle = Oracle(lambda X, f=network: f(X) + np.float32(offset), 6)
+        measure_noise(oracle, seed)
+        assert oracle.link == NONE
+
+
 @pytest.mark.parametrize(
     "head",
     [

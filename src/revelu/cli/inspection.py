@@ -77,6 +77,7 @@ def inspect(
         "head": list(heads),
         "classes": list(kept.classes),
         "columns": list(kept.columns),
+        "box": None if kept.box is None else list(kept.box),
         **told_errors(known, digits),
     }
     rows = [("network", f"{network!r}".strip("<>")), ("certified", _mark(network))]
@@ -85,6 +86,7 @@ def inspect(
         "head": " and ".join(heads),
         "classes": ", ".join(map(str, kept.classes)),
         "columns": ", ".join(kept.columns),
+        "box": "" if kept.box is None else "asked only in [{:g}, {:g}]".format(*kept.box),
     }
     rows += [(name, text) for name, text in said.items() if text]
     if digits is not None:

@@ -1,6 +1,7 @@
 """The grid that rounded answers lie on."""
 
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import repeat
 from math import gcd
@@ -8,6 +9,10 @@ from math import gcd
 import numpy as np
 
 from revelu.types import BoolArray, FloatArray
+
+# Binary digits of the formats of numbers, the leading one counted.
+FLOAT32_DIGITS, FLOAT64_DIGITS = 24, 53
+_FORMATS = {FLOAT32_DIGITS: "float32", FLOAT64_DIGITS: "float64"}
 
 
 @dataclass(frozen=True)
@@ -27,6 +32,9 @@ class Grid:
     single : bool
         Whether the numbers of the grid are made float32 ones, whose own spacing is wider where
         they are large.
+    by_output : tuple of Grid
+        Of outputs that are rounded differently, one each, for arrays ``(..., k)``; the rest then
+        says nothing but ``single``.
     """
 
     base: int
@@ -34,9 +42,18 @@ class Grid:
     places: int | None = None
     step: float = 0.0
     single: bool = False
+    by_output: tuple["Grid", ...] = ()
+
+    def _each(self, ask: Callable[["Grid", FloatArray], np.ndarray], Y: FloatArray) -> np.ndarray:
+        """What each output's grid says of that output."""
+        outputs = np.moveaxis(Y, -1, 0)
+        told = [ask(grid, y) for grid, y in zip(self.by_output, outputs, strict=True)]
+        return np.stack(told, axis=-1)
 
     def spacing(self, Y: FloatArray) -> FloatArray:
         """Distance between neighbouring numbers of the grid at ``Y``, same shape."""
+        if self.by_output:
+            return self._each(Grid.spacing, Y)
         return np.asarray(np.maximum(self._own_spacing(Y), self._format_spacing(Y)))
 
     def _format_spacing(self, Y: FloatArray) -> FloatArray:
@@ -62,11 +79,15 @@ class Grid:
 
         Of two roundings, one after the other, the variances add up.
         """
+        if self.by_output:
+            return self._each(Grid.rounding_error, Y)
         spacing = np.hypot(self._own_spacing(Y), self._format_spacing(Y))
         return np.asarray(12.0**-0.5 * spacing)
 
     def holds(self, Y: FloatArray) -> BoolArray:
         """Tell which numbers are of the grid, same shape as ``Y``."""
+        if self.by_output:
+            return self._each(Grid.holds, Y)
         if self.digits is None and (self.step or self.base == 2):
             step = self._own_spacing(Y)
             nearest = np.rint(Y / step)
@@ -87,6 +108,8 @@ class Grid:
 
     def nearest(self, Y: FloatArray) -> FloatArray:
         """Return the numbers of the grid that are nearest to ``Y``, same shape."""
+        if self.by_output:
+            return self._each(Grid.nearest, Y)
         if self.base == 10 and not self.step:
             form = f".{self.places}f" if self.digits is None else f".{self.digits}g"
             values, at = np.unique(Y, return_inverse=True)
@@ -101,13 +124,18 @@ class Grid:
     def at_fixed_places(self, Y: FloatArray, most: int = 15) -> "Grid":
         """The grid of the fewest fixed places that holds numbers of this one, which few may be of.
 
-        This one where it is binary, or they have more places than ``most``.
+        This one where it is binary, or of each output, or they have more places than ``most``.
         """
-        fixed = (Grid(10, places=n) for n in range(most + 1)) if self.base == 10 else ()
+        is_decimal = self.base == 10 and not self.by_output
+        fixed = (Grid(10, places=n) for n in range(most + 1)) if is_decimal else ()
         return next((grid for grid in fixed if grid.holds(Y).all()), self)
 
     def __str__(self) -> str:
+        if self.by_output:
+            return " or ".join(dict.fromkeys(map(str, self.by_output)))
         if self.digits is not None:
+            if self.base == 2 and self.digits in _FORMATS:
+                return _FORMATS[self.digits]
             return f"{self.digits} {'binary' if self.base == 2 else 'significant'} digits"
         if self.step:
             many = round(1.0 / self.step)
@@ -118,9 +146,46 @@ class Grid:
         return f"{self.places} decimal places"
 
 
+def _of_format(*, single: bool) -> Grid:
+    """The numbers of float32, or of float64."""
+    return Grid(2, digits=FLOAT32_DIGITS if single else FLOAT64_DIGITS)
+
+
 def half_precision() -> tuple[Grid, Grid]:
     """The numbers of bfloat16 and of float16, by their binary digits, the leading one counted."""
     return Grid(2, digits=8), Grid(2, digits=11)
+
+
+def read_grids(Y: FloatArray, *, most_by_chance: float = 1e-9) -> Grid | None:
+    """Tell to what answers were rounded, each output by itself where they differ; None of others.
+
+    Outputs of a served model are rounded each to its own places, and some not at all.
+
+    Parameters
+    ----------
+    Y : ndarray, shape (n, k)
+    most_by_chance : float
+        An output is on a coarser grid than others where numbers of theirs would be with no larger
+        probability.
+    """
+    joint = read_grid(Y)
+    if joint is not None and joint.digits is not None:
+        return joint
+    grids = []
+    for y in Y.T:
+        values, grid = np.unique(y[np.isfinite(y) & (y != 0.0)]), read_grid(y)
+        # What is not rounded is so as its format is, which has a step in common with places.
+        shares = joint is not None and not (joint.step and grid is None)
+        whole = joint if joint and shares else _of_format(single=_are_single(y))
+        is_coarser = (
+            grid is not None
+            and grid.digits is None
+            and _odds(whole, grid, values) <= np.log10(most_by_chance)
+        )
+        grids.append(grid if grid is not None and is_coarser else whole)
+    if len(set(grids)) == 1 or not any(grid.digits is None for grid in grids):
+        return joint
+    return Grid(10, single=_are_single(Y), by_output=tuple(grids))
 
 
 def read_grid(

@@ -157,7 +157,7 @@ class LinkSearch:
         ratio = self._off(links, rows, numbers)
         straight = ratio < self.beyond
         # Rows on which answers stay the same, as where all neurons are off, say nothing of it.
-        moved = (np.ptp(rows, axis=1) > 0.0).any(axis=1)
+        moved = (rows != rows[:, :1]).any(axis=(1, 2))
         is_straight = np.any(straight[:, moved], axis=0)
         if len(is_straight) and is_straight.mean() < 0.5:
             return 1.0 / self.factor
@@ -220,31 +220,36 @@ class LinkSearch:
         """
         Y = rows.reshape(-1, rows.shape[2])
         ends = [_ends(link, Y, numbers) for link in links]
-        # Answers as they are may err as any head says that they do: else one would gain by saying
-        # that they err by more.
         ends[0] = np.full_like(ends[0], max(float(end.max()) for end in ends))
-        told = [
-            self._off_lines(link, rows, numbers, end) for link, end in zip(links, ends, strict=True)
+        behind = [
+            self._behind(link, rows, numbers, end) for link, end in zip(links, ends, strict=True)
         ]
+        if links[0] is NONE:
+            # Answers as they are may err as any head says that they do: else one would gain by
+            # saying that they err by more, as the small logarithms of large answers do.
+            errors = np.fmax.reduce([error / slope for _, error, slope in behind])
+            behind[0] = behind[0][0], errors, np.ones_like(errors)
+        told = [self._off_lines(Z, error) for Z, error, _ in behind]
         ratio, moved = np.array([off for off, _ in told]), np.array([moves for _, moves in told])
         has_digits = np.isfinite(ratio).all(axis=0)
         most = np.where(has_digits, ratio, 0.0).max(axis=2)
         says = (moved & has_digits).any(axis=2)
         return np.where(says, np.minimum(most, self.beyond), np.nan)
 
-    def _off_lines(
+    def _behind(
         self, link: Link, rows: FloatArray, numbers: Numbers, ends: FloatArray
-    ) -> tuple[FloatArray, BoolArray]:
-        """How far each output is off a line behind a link, and whether it moves, (n_rows, k) each.
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """What is behind a link, its errors, and its derivative by answers, each as ``rows``.
+
+        The derivative is NaN, and the error infinite, where an answer is saturated.
 
         Parameters
         ----------
         ends : ndarray, shape (k,)
             Sizes of what answers are computed from at least.
         """
-        n_points = rows.shape[1]
         Y = rows.reshape(-1, 1)  # each by itself: others may be saturated
-        sizes = np.maximum(np.abs(rows), ends).reshape(-1, 1)
+        errors = numbers.error(np.maximum(np.abs(rows), ends)).reshape(-1, 1)
         # Half-precision answers are written from sums in float32, mostly; those of sums in half
         # precision are straight behind no link.
         eps = np.finfo(np.float32).eps if numbers.is_half_precision else numbers.eps
@@ -253,7 +258,14 @@ class LinkSearch:
             # Terms are as large as their sums are at most of the rows.
             size = np.abs(np.where(np.isfinite(Z), Z, 0.0)).max(axis=1, keepdims=True)
             own = self.own_digits * eps * np.maximum(size, np.median(size, axis=0))
-            error = np.hypot(link.errors(Y, numbers.error(sizes)).reshape(rows.shape), own)
+            error = np.hypot(link.errors(Y, errors).reshape(rows.shape), own)
+            slope = link.errors(Y, np.ones_like(Y)).reshape(rows.shape)
+        return Z, error, np.where(np.isfinite(slope), slope, np.nan)
+
+    def _off_lines(self, Z: FloatArray, error: FloatArray) -> tuple[FloatArray, BoolArray]:
+        """How far each output ``Z`` is off a line, in errors, and whether it moves, (n_rows, k)."""
+        n_points = Z.shape[1]
+        with np.errstate(all="ignore"):
             line = np.linalg.qr(np.vander(np.arange(n_points, dtype=np.float64), 2))[0]
             off = Z - np.einsum("ij,sjk->sik", line @ line.T, Z)
             ratio = (np.abs(off) / error).max(axis=1)
@@ -326,7 +338,8 @@ def with_digits(link: Link, Y: FloatArray, numbers: Numbers) -> Link:
             smallest_with_digits(Y, numbers.format, numbers.rounding, scale=link.scale), np.inf
         )
     if numbers.grid is not None:
-        lost = 0.75 * numbers.grid.spacing(np.full(1, link.scale))[0] / link.scale
+        ends = np.full(Y.shape[1], link.scale)
+        lost = 0.75 * float(numbers.grid.spacing(ends).max()) / link.scale
     else:
         lost = SMALLEST_DIFFERENCE if numbers.law == "float64" else 2.0**-6
     least = max(SMALLEST, 8.0 * float(numbers.format.tiny))

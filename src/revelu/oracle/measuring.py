@@ -181,7 +181,10 @@ def _floor(
             shown = more.error(stencils, lifted, company)
             law, nu = _of_half_precision(stencils, shown / unit, nu)
             repeat_difference = max(repeat_difference, more.largest_difference(unit))
-        elif (inside := _computed(stencils, answered, numbers)) and not link.has_head:
+        elif numbers.is_partly_float32 or (
+            (inside := _computed(stencils, answered, numbers))
+            and not (link.has_head or numbers.grid.by_output)
+        ):
             company = replace(company, numbers=replace(numbers, law="float32"))
             more = ask_more(oracle, stencils.more, rng, company)
             shown = more.error(stencils, near, company)

@@ -309,11 +309,11 @@ class NoiseFloor:
     def kind(self) -> str:
         """What the answers are, in words that follow "the answers are"."""
         is_stepped = self.law == "float32" and are_steps(float(self.nu.max()), self.numbers.eps)
-        steps = " numbers in steps, as of a quantised network" if is_stepped else ""
+        steps = "in steps, as of a quantised network" if is_stepped else ""
         if self.numbers.grid is None or self.law not in {"rounded", "float32"}:
-            return f"{self.law}{steps}"
+            return f"{self.law} numbers {steps}" if steps else self.law
         sums = "float32 sums " if self.law == "float32" else ""
-        return f"{sums}rounded to {self.numbers.grid}{steps}"
+        return f"{sums}rounded to {self.numbers.grid}{', ' if steps else ''}{steps}"
 
     @property
     def half_digits(self) -> float:

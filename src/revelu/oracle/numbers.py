@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from revelu.oracle.grid import Grid, nearest_float32, read_grid
+from revelu.oracle.grid import FLOAT32_DIGITS, Grid, nearest_float32, read_grid, read_grids
 from revelu.oracle.log_ratios import are_probabilities
 from revelu.types import BoolArray, FloatArray
 
@@ -46,6 +46,12 @@ class Numbers:
     def is_half_precision(self) -> bool:
         """Whether they are numbers of float16 or of bfloat16."""
         return self.grid is not None and self.grid.base == 2 and self.grid.digits is not None
+
+    @property
+    def is_partly_float32(self) -> bool:
+        """Whether some outputs are rounded to float32 alone, in which sums err by more."""
+        outputs = () if self.grid is None else self.grid.by_output
+        return any(grid.digits == FLOAT32_DIGITS for grid in outputs)
 
     @property
     def eps(self) -> float:
@@ -114,7 +120,7 @@ def read_numbers(Y: FloatArray, largest_short: float = 2.0**24) -> Numbers:
     # value of an output, however many such outputs there are.
     is_whole = np.array_equal(Y, np.rint(Y)) and np.abs(Y).max() <= largest_short
     if not is_whole and not (Y[0] == Y).all():
-        grid = _read_shares(Y) if Y.min() >= 0.0 and Y.max() <= 1.0 else read_grid(Y)
+        grid = _read_shares(Y) if Y.min() >= 0.0 and Y.max() <= 1.0 else read_grids(Y)
         if grid is not None:
             return Numbers("rounded", grid)
         if _are_float32(Y).all():

@@ -57,9 +57,9 @@ def made(defence, recovered, **more):
 
 
 def wrong_at_some(X):
-    """A network but where one in fifty inputs lies, of few digits."""
-    far = X @ np.ones((5, 1)) > 2.0 * 5**0.5
-    return np.round(NETWORK(X), 3) + 0.02 * far
+    """A network of few digits, but beyond a plane, where every other input lies."""
+    S = X.sum(axis=1, keepdims=True)
+    return np.round(NETWORK(X), 3) + 0.02 * ((S > 2.6 * 5**0.5) & (np.sin(1e4 * S) > 0.0))
 
 
 def test_a_copy_that_is_not_certified_has_no_weights_to_give_away():
