@@ -489,8 +489,9 @@ class Layers:
         if not len(frame.b):
             return
         s, known, fits, missing = level.rows.signs(frame, level.unknown_below)
-        voters = level.rows.tell_signs(len(frame.b))
-        voters = voters if voters.any() else ~voters
+        # A row says nothing of signs where a weight is missing of it.
+        whole = ~level.rows.undetermined.any(axis=1)
+        voters = whole if whole.any() else ~whole
         is_sure = bool(known.all() and fits[voters].mean() > self.search.agree)
         if surely and not is_sure:
             return
@@ -498,8 +499,8 @@ class Layers:
         n_fit, n_voters = int(fits[voters].sum()), int(voters.sum())
         log.info("signs: %d of %d, %d of %d rows fit", known.sum(), len(s), n_fit, n_voters)
         if is_sure and not surely:
-            # Rows that say other signs are none.
-            false = ~fits & voters
+            # Rows of which all is known, and which say other signs, are none.
+            false = ~fits & whole
             level.walks = [
                 w for w, is_false in zip(level.walks, false, strict=True) if not is_false
             ]
