@@ -108,6 +108,7 @@ ROWS = (
     Row((784, 256, 128, 10), networks=3),
     Row((50, 1000, 1), networks=5),
     Row((10, 400, 1), networks=5),
+    *(Row((16, *[10] * n_hidden, 1)) for n_hidden in range(1, 9)),
 )
 
 
