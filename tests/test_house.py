@@ -91,9 +91,9 @@ MOST_CONSTANTS = 59
 MOST = {
     "numbers in recover": 1396,
     "numbers in src": 2286,
-    "lines in recover": 37_274,
+    "lines in recover": 36_838,
     "files in recover": 186,
-    "files over 400 lines": 32,
+    "files over 400 lines": 31,
     "classes over 250 lines": 30,
     "functions over 60 lines of body": 12,
     "class names used twice": 0,

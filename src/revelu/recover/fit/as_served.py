@@ -27,43 +27,31 @@ ROUNDED = float(np.sqrt(3.0))
 
 @dataclass(frozen=True)
 class AsServed:
-    """How answers are fitted as they are served.
-
-    Attributes
-    ----------
-    determined : float
-        Inputs are asked until a network errs by no more than this many of an answer's own errors:
-        with six of these and the target's own half unit it stays within two units of rounding.
-    n_rounds : int
-        Rounds of such inputs at most.
-    n_foretold, few : int, float
-        Answers that are looked at in each, every output counted; where it errs by more at no
-        more than this share of the inputs, the round is the last.
-    near : float
-        Reduced cost, in units of what noise may leave, up to which neurons that a search has missed
-        are looked for here: it is left by few answers, and more are asked around these.
-    n_missing, n_more : int
-        Searches for neurons that are missing, at most, and neurons that each adds.
-    n_around, around : float, float
-        ``n_around`` inputs for each weight of a neuron are asked around those that show one, about
-        so far away, in standard deviations of the inputs.
-    far : float
-        Beyond ``far`` times the radius of most inputs answers show none: those are hardly asked.
-    graded : Graded
-        How they are looked for.
-    """
+    """How answers are fitted as they are served."""
 
     determined: float = 0.8
+    """Inputs are asked until a network errs by no more than this many of an answer's own errors:
+    with six of these and the target's own half unit it stays within two units of rounding."""
     n_rounds: int = 8
+    """Rounds of such inputs at most."""
     n_foretold: int = 8000
     few: float = 0.01
+    """Answers that are looked at in each, every output counted; where it errs by more at no more
+    than this share of the inputs, the round is the last."""
     near: float = 2.0
+    """Reduced cost, in units of what noise may leave, up to which neurons that a search has missed
+    are looked for here: it is left by few answers, and more are asked around these."""
     n_missing: int = 6
     n_more: int = 4
+    """Searches for neurons that are missing, at most, and neurons that each adds."""
     n_around: float = 8.0
     around: float = 0.3
+    """``n_around`` inputs for each weight of a neuron are asked around those that show one, about
+    so far away, in standard deviations of the inputs."""
     far: float = 2.0
+    """Beyond ``far`` times the radius of most inputs answers show none: those are hardly asked."""
     graded: Graded = field(default_factory=Graded)
+    """How they are looked for."""
 
     def finished(
         self,

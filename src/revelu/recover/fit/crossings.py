@@ -63,50 +63,36 @@ class Crossed:
 
 @dataclass(frozen=True)
 class Crossings:
-    """How lines across a hyperplane are asked.
-
-    Attributes
-    ----------
-    margin : float
-        They reach this many errors of the row to both sides of it, and place a kink within half,
-    shortest, longest : float
-        but no less and no further than this, relative to the size of the point: shorter ones show
-        no bend in float32, and longer ones meet other hyperplanes.
-    faint : float
-        They are long enough for a bend of this share of the row's own.
-    n_tests : int
-        Lines that tell whether a hyperplane goes on.
-    region : Region
-        Where they are.
-    n_rows : tuple of int
-        Numbers of hyperplanes that are crossed, one after the other as long as it is open
-    few_ended, many_ended : float
-        because more than this share have ended, and less than that.
-    ended : float
-        Share of all that were crossed, and two at least, that has to end: in one hidden layer of
-        100 neurons 7% did at most, and a third and more in two.
-    same_bend : float
-        A neuron below the output bends the function alike wherever it does, up to this factor;
-    own, n_told : float, int
-        or no more than this share of ``n_told`` bends or more has to be the row's own.  Where
-        hyperplanes are dense lines across one that has ended meet another, which says that it goes
-        on; but of one hidden layer of 100 neurons on four inputs half of the bends were the row's
-        own at least, and a fifth at most of two layers of 64 or 128.
-    """
+    """How lines across a hyperplane are asked."""
 
     margin: float = 5.0
+    """They reach this many errors of the row to both sides of it, and place a kink within half,"""
     shortest: float = 3e-3
     longest: float = 0.15
+    """but no less and no further than this, relative to the size of the point: shorter ones show no
+    bend in float32, and longer ones meet other hyperplanes."""
     faint: float = 0.1
-    region: Region = field(default_factory=Everywhere)
+    """They are long enough for a bend of this share of the row's own."""
     n_tests: int = 4
+    """Lines that tell whether a hyperplane goes on."""
+    region: Region = field(default_factory=Everywhere)
+    """Where they are."""
     n_rows: tuple[int, ...] = (8, 16, 32, 64)
+    """Numbers of hyperplanes that are crossed, one after the other as long as it is open"""
     few_ended: float = 0.07
     many_ended: float = 0.4
+    """because more than this share have ended, and less than that."""
     ended: float = 0.2
+    """Share of all that were crossed, and two at least, that has to end: in one hidden layer of 100
+    neurons 7% did at most, and a third and more in two."""
     same_bend: float = 1.25
+    """A neuron below the output bends the function alike wherever it does, up to this factor;"""
     own: float = 0.33
     n_told: int = 100
+    """or no more than this share of ``n_told`` bends or more has to be the row's own.  Where
+    hyperplanes are dense lines across one that has ended meet another, which says that it goes on;
+    but of one hidden layer of 100 neurons on four inputs half of the bends were the row's own at
+    least, and a fifth at most of two layers of 64 or 128."""
 
     def cross(
         self, ask: Ask, noise: NoiseFloor, rows: Rows, n: int, rng: np.random.Generator

@@ -9,39 +9,28 @@ from revelu.recover.refine.network_fit import Samples
 
 @dataclass(frozen=True)
 class Ending:
-    """What ends a search that has not explained its samples.
-
-    Attributes
-    ----------
-    max_neurons : int
-        It ends at a network of more neurons than this and four times the inputs,
-    per_kink, max_by_kinks : float, int
-        at more than ``per_kink`` for each kink of a line and than ``max_by_kinks``: it crosses the
-        hyperplane of each neuron once,
-    max_work : float
-        or at more multiplications a step,
-    most_work : float
-        or in all where the noise is estimated: answers of its digits show what they can on
-        lines, and random starts are a last resort.
-    stuck : float
-        It is stuck where twice the neurons leave more than this share of what fewer left of
-        the answers' variation; on the way to random networks it was 0.85 at most,
-    in_noise, stuck_in_noise : float
-        and where fewer left no more than ``in_noise`` times what noise may, at less.
-    near_noise : float
-        It ends near noise where the best before left ``near_noise`` times what that may, or less,
-        as soon as the next one leaves more than the same share of it.
-    """
+    """What ends a search that has not explained its samples."""
 
     max_neurons: int = 128
+    """It ends at a network of more neurons than this and four times the inputs,"""
     per_kink: float = 4.0
     max_by_kinks: int = 32
+    """at more than ``per_kink`` for each kink of a line and than ``max_by_kinks``: it crosses the
+    hyperplane of each neuron once,"""
     max_work: float = 4e9
+    """or at more multiplications a step,"""
     most_work: float = 4e11
+    """or in all where the noise is estimated: answers of its digits show what they can on lines,
+    and random starts are a last resort."""
     stuck: float = 0.95
+    """It is stuck where twice the neurons leave more than this share of what fewer left of the
+    answers' variation; on the way to random networks it was 0.85 at most,"""
     in_noise: float = 3.0
-    near_noise: float = 10.0
     stuck_in_noise: float = 0.5
+    """and where fewer left no more than ``in_noise`` times what noise may, at less."""
+    near_noise: float = 10.0
+    """It ends near noise where the best before left ``near_noise`` times what that may, or less, as
+    soon as the next one leaves more than the same share of it."""
 
     def most_neurons(self, d: int, n_kinks: int | None = None) -> int:
         """The widest network that is looked for.

@@ -28,33 +28,23 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class NeuronExchange:
-    """How a wide network is found that explains answers in plenty.
-
-    Attributes
-    ----------
-    equations : float
-        Answers a parameter; fits to four ended at a hundred times the errors.
-    promising : float
-        It is tried where growth has left less than this share of the variation: of regressors it
-        left 0.0005 to 0.02, of a function that jumps 0.6.
-    apart : float
-        How far copies are turned at most, relative to their rows: of regressors 0.2 and 0.5 found
-        50 neurons, and where these are all but parallel 0.2 alone.
-    patience : int
-        Where ``patience`` exchanges leave more than half of what was left before, room is made for
-        half as many neurons more.
-    stop : Stop
-        What ends the steps between exchanges; they pass through plateaus.
-    most_work : float
-        Multiplications of all: a minute or two.
-    """
+    """How a wide network is found that explains answers in plenty."""
 
     equations: float = 6.0
+    """Answers a parameter; fits to four ended at a hundred times the errors."""
     promising: float = 0.1
+    """It is tried where growth has left less than this share of the variation: of regressors it
+    left 0.0005 to 0.02, of a function that jumps 0.6."""
     apart: float = 0.2
+    """How far copies are turned at most, relative to their rows: of regressors 0.2 and 0.5 found 50
+    neurons, and where these are all but parallel 0.2 alone."""
     patience: int = 4
+    """Where ``patience`` exchanges leave more than half of what was left before, room is made for
+    half as many neurons more."""
     stop: Stop = field(default_factory=lambda: Stop(50, rtol=2e-3, patience=8))
+    """What ends the steps between exchanges; they pass through plateaus."""
     most_work: float = 3e12
+    """Multiplications of all: a minute or two."""
 
     def find(
         self,

@@ -43,28 +43,20 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class FarOut:
-    """How a network is found from answers far from the middle.
-
-    Attributes
-    ----------
-    finest : float
-        Error of an answer over its variation where lines are asked: some hundred roundings of
-        float64, whose own errors are not to show.
-    nearer, stretch : float
-        The first fit asks ``nearer`` times nearer, where rows' errors move kinks by less than
-        hyperplanes are apart, the next one ``stretch`` times as far as the middle: certificates do.
-        What does not answer so far out is asked ``stretch`` times nearer.
-    equations : float
-        Answers for each parameter, of each fit, at Gaussian inputs and on hyperplanes each.
-    most_work : float
-        Multiplications of all fits.
-    """
+    """How a network is found from answers far from the middle."""
 
     finest: float = 5e-14
+    """Error of an answer over its variation where lines are asked: some hundred roundings of
+    float64, whose own errors are not to show."""
     nearer: float = 1e3
     stretch: float = 30.0
+    """The first fit asks ``nearer`` times nearer, where rows' errors move kinks by less than
+    hyperplanes are apart, the next one ``stretch`` times as far as the middle: certificates do.
+    What does not answer so far out is asked ``stretch`` times nearer."""
     equations: float = 1.2
+    """Answers for each parameter, of each fit, at Gaussian inputs and on hyperplanes each."""
     most_work: float = 1e12
+    """Multiplications of all fits."""
 
     def find(
         self,

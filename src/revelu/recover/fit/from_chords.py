@@ -39,64 +39,44 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class FromChords(FromLines):
-    """How a network is found in a cube.
+    """How a network is found in a cube."""
 
-    Attributes
-    ----------
-    cube : Cube
-    from_rows : FromRows
-        How rows are held.
-    far : float
-        An answer lacks a neuron that is further off than this many errors, or medians of all.
-    n_iterations : int
-        Of each step of a fit that does not hold rows, where normal equations do not serve.
-    most_dense, most_work : int, float
-        Parameters up to which they do, and multiplications.
-    patience : int
-        Chords in a row without a new row that end the first ones.
-    max_fits : int
-        Fits of what rows and chords have shown.
-    n_aimed : int
-        Inputs that a fit leaves most of, to each of which two chords lead then.
-    max_mended : int
-        Repairs that look for neurons.
-    stop : Stop
-        When fits end that do not hold rows.
-    off : float
-        An answer further off, in errors, is not explained: half of what counts as agreement.
-    idle : float
-        A neuron that the output weights of the others replace to within this many errors may not
-        be one.
-    sided : float
-        Answers on either side of a hyperplane, for each unknown of its row: all outputs say the
-        same of that.
-    n_fresh : int
-        Fresh answers that tell whether a neuron is missing: fewer than a certificate takes.
-    n_between : int
-        Inputs between wrong ones that are looked at for such that answers determine least.
-    n_sided : int
-        Points around a corner of which one at least is on its side of a hyperplane.
-    """
-
-    rows: LineRows = field(default_factory=LineRows)
-    max_lines: int = 120
-    n_iterations: int = 60
-    most_dense: int = 6000
-    most_work: float = 3e11
     cube: Cube = field(default_factory=Cube)
     from_rows: FromRows = field(default_factory=FromRows)
+    """How rows are held."""
     far: float = 20.0
+    """An answer lacks a neuron that is further off than this many errors, or medians of all."""
+    n_iterations: int = 60
+    """Of each step of a fit that does not hold rows, where normal equations do not serve."""
+    most_dense: int = 6000
+    most_work: float = 3e11
+    """Parameters up to which they do, and multiplications."""
     patience: int = 8
+    """Chords in a row without a new row that end the first ones."""
     max_fits: int = 16
+    """Fits of what rows and chords have shown."""
     n_aimed: int = 4
+    """Inputs that a fit leaves most of, to each of which two chords lead then."""
     max_mended: int = 8
+    """Repairs that look for neurons."""
     stop: Stop = field(default_factory=lambda: Stop(15, rtol=0.02, patience=2))
+    """When fits end that do not hold rows."""
     off: float = 4.0
+    """An answer further off, in errors, is not explained: half of what counts as agreement."""
     idle: float = 1000.0
+    """A neuron that the output weights of the others replace to within this many errors may not be
+    one."""
     sided: float = 1.2
+    """Answers on either side of a hyperplane, for each unknown of its row: all outputs say the same
+    of that."""
     n_fresh: int = 200
+    """Fresh answers that tell whether a neuron is missing: fewer than a certificate takes."""
     n_between: int = 300
+    """Inputs between wrong ones that are looked at for such that answers determine least."""
     n_sided: int = 4
+    """Points around a corner of which one at least is on its side of a hyperplane."""
+    rows: LineRows = field(default_factory=LineRows)
+    max_lines: int = 120
 
     def in_cube(self) -> Self:
         """The same where every question is asked in the cube."""

@@ -92,88 +92,63 @@ class _Trial:
 
 @dataclass(frozen=True)
 class FromLines:
-    """How a network is found from the critical points of lines.
-
-    Attributes
-    ----------
-    rows : LineRows
-        How rows are measured: those of large errors claim other neurons' kinks, and are measured
-        again on another line.
-    max_lines : int
-    explained : float
-        Rows of the first line are fitted where, held, they leave no more than this many times what
-        their errors explain.
-    new : float
-        A line that adds no more than this share of the rows, or two, ends the first lines, and so
-        does one after which no more neurons are unseen than are fitted beside the rows.
-    many_new, few_new : float, int
-        One that adds more than this share of the rows, and than ``few_new``, asks for more layers:
-        hyperplanes are followed.
-    met : float
-        Where these do not end, but known rows make less than this share of its kinks, rows are
-        those of no hyperplanes, for a line crosses most of them: the target is curved.
-    equations, several_equations : float
-        Equations a parameter of the joint fit, of one output or two and of several, where they
-        take few queries and spare many iterations.
-        Neurons beside the rows take as many equations as several outputs do.
-    last_equations : float
-        Equations a parameter of the last fit.  From ``n`` of random inputs it errs at fresh ones
-        by about ``sqrt(p / (n - p))`` errors of an answer: 1.8 from 1.3, and 1.4 from 1.5.
-    n_sided : int
-        Answers on either side of each hyperplane: of fewer the fit may do without its neuron.
-    n_spare, spare : int, float
-        Neurons that are fitted to what rows leave unexplained, or this share of the rows,
-    last_spare : int
-        but no more than ``last_spare`` where lines have shown all but a few.
-    fits : RowFits
-        How all are fitted.
-    most_foretold, most_disagreeing : float
-        Multiplications that foretelling errors may take, and where fresh answers disagree.
-    undetermined : float
-        An answer that is foretold to err by more than this many of its own errors is asked.
-    few : float
-        Where these are no more than this share of those looked at, what tells them is the last.
-    n_foretold : int
-        Answers to Gaussian inputs that are looked at for such,
-    n_beside : int
-        and inputs on either side of each hyperplane, besides those that are lacking there.
-    beside : float
-        How far from it, in standard deviations of the inputs.
-    max_checks : int
-        Rounds of fresh answers.
-    crossings : Crossings
-        How hyperplanes are followed there, and where the first fit leaves too much.
-    region : Region
-        Where the answers of fits are asked.
-    """
+    """How a network is found from the critical points of lines."""
 
     rows: LineRows = field(
         default_factory=lambda: LineRows(noise=1.5, wide=1.5, worst=0.04, borrowed=0.007)
     )
+    """How rows are measured: those of large errors claim other neurons' kinks, and are measured
+    again on another line."""
     max_lines: int = 7
     explained: float = 1.0
+    """Rows of the first line are fitted where, held, they leave no more than this many times what
+    their errors explain."""
     new: float = 0.1
+    """A line that adds no more than this share of the rows, or two, ends the first lines, and so
+    does one after which no more neurons are unseen than are fitted beside the rows."""
     many_new: float = 0.3
     few_new: int = 3
+    """One that adds more than this share of the rows, and than ``few_new``, asks for more layers:
+    hyperplanes are followed."""
     met: float = 0.1
+    """Where these do not end, but known rows make less than this share of its kinks, rows are those
+    of no hyperplanes, for a line crosses most of them: the target is curved."""
     equations: float = 1.3
     several_equations: float = 1.8
+    """Equations a parameter of the joint fit, of one output or two and of several, where they take
+    few queries and spare many iterations.  Neurons beside the rows take as many equations as
+    several outputs do."""
     last_equations: float = 1.5
+    """Equations a parameter of the last fit.  From ``n`` of random inputs it errs at fresh ones by
+    about ``sqrt(p / (n - p))`` errors of an answer: 1.8 from 1.3, and 1.4 from 1.5."""
     n_sided: int = 8
+    """Answers on either side of each hyperplane: of fewer the fit may do without its neuron."""
     n_spare: int = 4
     spare: float = 0.14
+    """Neurons that are fitted to what rows leave unexplained, or this share of the rows,"""
     last_spare: int = 8
+    """but no more than ``last_spare`` where lines have shown all but a few."""
     fits: RowFits = field(default_factory=RowFits)
+    """How all are fitted."""
     most_foretold: float = 1e10
     most_disagreeing: float = 8e10
+    """Multiplications that foretelling errors may take, and where fresh answers disagree."""
     undetermined: float = 3.0
+    """An answer that is foretold to err by more than this many of its own errors is asked."""
     few: float = 0.01
+    """Where these are no more than this share of those looked at, what tells them is the last."""
     n_foretold: int = 1000
+    """Answers to Gaussian inputs that are looked at for such,"""
     n_beside: int = 2
+    """and inputs on either side of each hyperplane, besides those that are lacking there."""
     beside: float = 0.5
+    """How far from it, in standard deviations of the inputs."""
     max_checks: int = 5
+    """Rounds of fresh answers."""
     crossings: Crossings = field(default_factory=Crossings)
+    """How hyperplanes are followed there, and where the first fit leaves too much."""
     region: Region = field(default_factory=Everywhere)
+    """Where the answers of fits are asked."""
 
     def within(self, region: Region) -> Self:
         """The same where every question is asked in a region."""

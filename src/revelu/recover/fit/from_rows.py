@@ -33,27 +33,18 @@ from revelu.types import FloatArray
 
 @dataclass(frozen=True)
 class FromRows:
-    """How rows from lines are held that are a network's neurons.
-
-    Attributes
-    ----------
-    n_affine : int
-        Times that the affine rest is weighted anew.
-    max_steps : int
-        Of the fit of all weights.
-    gain : float
-        A step is idle after which the median of what is left is not less by this share.
-    settled, patience : float, int
-        One is the last where the median is at most this many errors, else ``patience`` in a row
-        are.
-    damping : Damping
-    """
+    """How rows from lines are held that are a network's neurons."""
 
     n_affine: int = 10
+    """Times that the affine rest is weighted anew."""
     max_steps: int = 12
+    """Of the fit of all weights."""
     gain: float = 0.05
+    """A step is idle after which the median of what is left is not less by this share."""
     settled: float = 1.0
     patience: int = 3
+    """One is the last where the median is at most this many errors, else ``patience`` in a row
+    are."""
     damping: Damping = field(default_factory=lambda: Damping(1e-8))
 
     def start(self, rows: Rows, found: Network | None, samples: Samples) -> Network:

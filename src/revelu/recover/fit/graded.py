@@ -29,34 +29,23 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Graded:
-    """How the even error falls.
-
-    Attributes
-    ----------
-    first : float
-        Its share of what varies at first,
-    falls : float
-        by which factor it falls,
-    n_spared : int
-        and how often until neurons that are not needed go: at a thousandth what is left of a
-        network shows them.
-    finest : float
-        It falls until no larger share of the answers has smaller errors.
-    lost : float
-        A search ends where what is left is ``lost`` times the errors.
-    patience : int
-        Neurons added in a row that gain nothing.
-    max_steps : int
-        Of each fit.
-    """
+    """How the even error falls."""
 
     first: float = 1e-2
+    """Its share of what varies at first,"""
     falls: float = 10.0**0.5
+    """by which factor it falls,"""
     n_spared: int = 2
+    """and how often until neurons that are not needed go: at a thousandth what is left of a network
+    shows them."""
     finest: float = 0.05
+    """It falls until no larger share of the answers has smaller errors."""
     lost: float = 10.0
+    """A search ends where what is left is ``lost`` times the errors."""
     patience: int = 2
+    """Neurons added in a row that gain nothing."""
     max_steps: int = 40
+    """Of each fit."""
 
     def find(
         self,

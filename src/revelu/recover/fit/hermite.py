@@ -56,115 +56,80 @@ class GaussianSamples:
     y : ndarray, shape (n,)
     chunks : iterable of Chunk, optional
         All of them, for moments; iterated more than once.
-    is_gaussian : bool
-        Whether moments mean anything: ``x ~ N(0, I)``.
     """
 
     X: FloatArray
     y: FloatArray
     chunks: Iterable[Chunk] | None = None
     is_gaussian: bool = True
+    """Whether moments mean anything: ``x ~ N(0, I)``."""
 
 
 @dataclass(frozen=True)
 class Hermite:
-    """``f(x) = a relu(W x + b) + c`` from samples.
-
-    Attributes
-    ----------
-    n_neurons : int, optional
-        If known; else found.
-    order : {"auto", "1", "2"}
-        Whether rows are linearly independent (1) or only their squares (2).
-    max_searches : int, optional
-        On the same samples; else as many as the work allows.
-    exact : float
-        A residual of this share of the variation is rounding, or soon will be.
-    span_from : int
-        With fewer inputs growth needs no span.
-    many_inputs : int
-        From ``many_inputs`` on a fit in all coordinates takes long: there a span will do whose
-        eigenvalues have no gap after them, and up to ``max_added`` neurons outside it are added.
-    max_added : int
-    widest_span : float
-        Share of the dimensions beyond which a span saves nothing.
-    tensor_rank : int
-        Tensors beat growth in time up to this rank,
-    tensor_equations : float
-        and from ``tensor_equations`` samples a parameter on.
-    fewest_equations : float
-        Samples a parameter that a search may go down to,
-    search_equations : float
-        that it begins with,
-    lift_equations : float
-        and that a fit in all coordinates takes; of these two at least ``fewest_searched`` in all.
-    fewest_searched : int
-    max_neurons : int
-    min_searches : int
-        Searches on the same samples, whatever the work,
-    search_work : float
-        and multiplications that more of them may take, up to ten times as many as
-    search_limit : int
-        the limit.
-    checked : float
-        Share of the samples that is kept apart to tell an explanation from an interpolation, and
-    fewest_checked : int
-        how many at least.
-    agrees : float
-        An error of this share of the variation is none,
-    max_outside : float
-        and this share of those kept apart may have a larger one: of a neuron that next to none of
-        the samples show.
-    max_tries : int
-        Explanations that they may contradict.
-    idle : float
-        Neurons are left out that the others replace to this share of the variation.
-    large : int
-        The last digit of a network of more parameters takes minutes; there ``ulps`` roundings
-        of the largest answer are enough.
-    ulps : float
-    error_parameters, error_rows : int
-        Error bars take an eigenvalue problem in all parameters: of more there are none, and the
-        derivative at no more than ``error_rows`` samples is used, as in searches among noise.
-    trial_work : float
-        Multiplications of a search that only compares ways to read samples.
-    much_less : float
-        Inputs that were cut, or rounded, and are taken for the other err by twice as much.
-    chunk : int
-        Samples in memory that are handed to a worker together.
-    """
+    """``f(x) = a relu(W x + b) + c`` from samples."""
 
     n_neurons: int | None = None
+    """If known; else found."""
     order: str = "auto"
+    """Whether rows are linearly independent (1) or only their squares (2)."""
     max_searches: int | None = None
+    """On the same samples; else as many as the work allows."""
     exact: float = 1e-9
+    """A residual of this share of the variation is rounding, or soon will be."""
     span_from: int = 12
+    """With fewer inputs growth needs no span."""
     many_inputs: int = 30
+    """From ``many_inputs`` on a fit in all coordinates takes long: there a span will do whose
+    eigenvalues have no gap after them, and up to ``max_added`` neurons outside it are added."""
     max_added: int = 4
     widest_span: float = 0.7
+    """Share of the dimensions beyond which a span saves nothing."""
     tensor_rank: int = 12
+    """Tensors beat growth in time up to this rank,"""
     tensor_equations: float = 50.0
+    """and from ``tensor_equations`` samples a parameter on."""
     fewest_equations: float = 1.3
+    """Samples a parameter that a search may go down to,"""
     search_equations: float = 12.0
+    """that it begins with,"""
     lift_equations: float = 8.0
+    """and that a fit in all coordinates takes; of these two at least ``fewest_searched`` in all."""
     fewest_searched: int = 1500
     max_neurons: int = 96
     min_searches: int = 4
+    """Searches on the same samples, whatever the work,"""
     search_work: float = 4e11
+    """and multiplications that more of them may take, up to ten times as many as"""
     search_limit: int = 60
+    """the limit."""
     checked: float = 0.02
+    """Share of the samples that is kept apart to tell an explanation from an interpolation, and"""
     fewest_checked: int = 8
+    """how many at least."""
     agrees: float = 1e-6
+    """An error of this share of the variation is none,"""
     max_outside: float = 0.01
+    """and this share of those kept apart may have a larger one: of a neuron that next to none of
+    the samples show."""
     max_tries: int = 6
+    """Explanations that they may contradict."""
     idle: float = 1e-7
+    """Neurons are left out that the others replace to this share of the variation."""
     large: int = 1500
+    """The last digit of a network of more parameters takes minutes; there ``ulps`` roundings of the
+    largest answer are enough."""
     ulps: float = 32.0
     error_parameters: int = 3000
     error_rows: int = 40_000
+    """Error bars take an eigenvalue problem in all parameters: of more there are none, and the
+    derivative at no more than ``error_rows`` samples is used, as in searches among noise."""
     trial_work: float = 2e10
+    """Multiplications of a search that only compares ways to read samples."""
     much_less: float = 0.7
+    """Inputs that were cut, or rounded, and are taken for the other err by twice as much."""
     chunk: int = 32_768
+    """Samples in memory that are handed to a worker together."""
 
     @property
     def price(self) -> Price:

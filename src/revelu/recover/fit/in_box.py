@@ -25,21 +25,14 @@ class FitInBox(FitSearch):
     """A fit inside a box.
 
     All coordinates are searched at once: the span of gradients and slices ask outside.
-
-    Attributes
-    ----------
-    inside : OracleInBox
-    how : FromChords
-    search : Explaining, optional
-        What chords have shown.
-    n_mended : int
-        Repairs that looked for neurons.
     """
 
     inside: OracleInBox = field(init=False)
     how: FromChords = field(init=False)
     search: Explaining | None = field(default=None, init=False)
+    """What chords have shown."""
     n_mended: int = field(default=0, init=False)
+    """Repairs that looked for neurons."""
 
     def __post_init__(self) -> None:
         self.how = self.method.from_chords.in_cube()

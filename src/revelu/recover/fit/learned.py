@@ -44,8 +44,6 @@ class Learned:
         The least singular value of the rows' products of that order.
     eigenvalues : ndarray, shape (d,), or None
         Of the second Hermite coefficient, the largest first, without signs.
-    moment_errors : tuple of float
-        The largest of each order, where moments were estimated.
     tensor_estimate : UnitNeurons or None
         Where the search began.
     """
@@ -62,6 +60,7 @@ class Learned:
     warnings: tuple[str, ...] = ()
     eigenvalues: FloatArray | None = None
     moment_errors: tuple[float, ...] = ()
+    """The largest of each order, where moments were estimated."""
     tensor_estimate: UnitNeurons | None = None
     law: ErrorLaw = EXACT
     ratios: FloatArray | None = None

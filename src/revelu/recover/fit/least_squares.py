@@ -78,26 +78,18 @@ class FitSearch(FitQuestions):
 
     In the span of the gradients (JWZ20, Theorem 3.4) as in all coordinates: a fit with neurons
     to spare, consolidated (ATV21, Algorithm 5, by another route).
-
-    Attributes
-    ----------
-    best : Network, optional
-        The best so far, in coordinates of ``subspace`` if there is one.
-    samples : Samples, optional
-        What a network from lines, or of plenty of answers, was fitted to.
-    is_span : bool
-        Whether the function looks at the coordinates that are searched alone.
-    is_far_out : bool
-        Whether lines have been asked far out.
-    is_of_plenty : bool
-        Whether neurons were exchanged where answers are plenty.
     """
 
     best: Network | None = field(default=None, init=False)
+    """The best so far, in coordinates of ``subspace`` if there is one."""
     samples: Samples | None = field(default=None, init=False)
+    """What a network from lines, or of plenty of answers, was fitted to."""
     is_span: bool = field(default=False, init=False)
+    """Whether the function looks at the coordinates that are searched alone."""
     is_far_out: bool = field(default=False, init=False)
+    """Whether lines have been asked far out."""
     is_of_plenty: bool = field(default=False, init=False)
+    """Whether neurons were exchanged where answers are plenty."""
     n_kinks: int | None = field(default=None, init=False)
     n_single: int | None = field(default=None, init=False)
     n_followed: int = field(default=0, init=False)

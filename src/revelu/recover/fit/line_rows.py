@@ -27,68 +27,48 @@ from revelu.types import BoolArray, FloatArray, IntArray
 
 @dataclass(frozen=True)
 class LineRows:
-    """How rows are measured on a line.
-
-    Attributes
-    ----------
-    noise : float
-        A line is searched with one error for all answers, this many times the law's: of lines of
-        many kinks some places err by more, and look like kinks.
-    side : float
-        Half-distance of a kink's proof, as a multiple of the root of that: nearer kinks look like
-        one, further ones are placed more exactly.
-    wide : float
-        Pieces this many times as wide as the median are looked at inside: coarse answers hide what
-        bends there.
-    precision : float
-        Steps are as short as rows of this relative error allow,
-    shortest, longest : float
-        but no shorter and no longer than these shares of a piece's half-width: longer ones cross
-        other neurons' hyperplanes more often.
-    block : int
-        Directions whose derivatives one more query checks together.
-    shrink : float
-        Where the check fails, a kink is too near, and steps are divided by this,
-    max_tries : int
-        so often in all.
-    worst : float
-        Rows of a larger error are left out.
-    borrowed : float
-        Known rows between two pieces are taken off the difference of their gradients where they
-        err by less than this share of the median of them: never, where other layers bend them.
-    narrow : float
-        A piece whose half-width is less than this many noise floors has no gradient worth having.
-    matching : float
-        Standard errors within which a kink is where a row says.
-    same_jump : float
-        Share by which a kink's jump may differ from what a neuron of exact row would make: the
-        pieces beside it are short.
-    region : Region
-        Which lines go through,
-    within : float
-        and how far from their middle kinks are in it.
-    max_lines : int
-        Lines tried where the search along a random one does not end in its rounds: of hundreds of
-        kinks two may be so close that rounding always shows a piece between them.
-    """
+    """How rows are measured on a line."""
 
     noise: float = 1.0
+    """A line is searched with one error for all answers, this many times the law's: of lines of
+    many kinks some places err by more, and look like kinks."""
     side: float = 3.0
+    """Half-distance of a kink's proof, as a multiple of the root of that: nearer kinks look like
+    one, further ones are placed more exactly."""
     wide: float = np.inf
+    """Pieces this many times as wide as the median are looked at inside: coarse answers hide what
+    bends there."""
     precision: float = 3e-3
+    """Steps are as short as rows of this relative error allow,"""
     shortest: float = 0.03
     longest: float = 0.25
+    """but no shorter and no longer than these shares of a piece's half-width: longer ones cross
+    other neurons' hyperplanes more often."""
     block: int = 12
+    """Directions whose derivatives one more query checks together."""
     shrink: float = 6.0
+    """Where the check fails, a kink is too near, and steps are divided by this,"""
     max_tries: int = 4
+    """so often in all."""
     worst: float = 0.1
+    """Rows of a larger error are left out."""
     borrowed: float = 0.0
+    """Known rows between two pieces are taken off the difference of their gradients where they err
+    by less than this share of the median of them: never, where other layers bend them."""
     narrow: float = 100.0
+    """A piece whose half-width is less than this many noise floors has no gradient worth having."""
     matching: float = 4.0
+    """Standard errors within which a kink is where a row says."""
     same_jump: float = 0.1
+    """Share by which a kink's jump may differ from what a neuron of exact row would make: the
+    pieces beside it are short."""
     region: Region = field(default_factory=Everywhere)
+    """Which lines go through,"""
     within: float = np.inf
+    """and how far from their middle kinks are in it."""
     max_lines: int = 2
+    """Lines tried where the search along a random one does not end in its rounds: of hundreds of
+    kinks two may be so close that rounding always shows a piece between them."""
 
     def find_new(
         self,

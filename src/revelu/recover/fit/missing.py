@@ -30,22 +30,14 @@ from revelu.types import FloatArray, IntArray
 
 @dataclass(frozen=True)
 class LackingNeurons:
-    """How neurons are found that held ones lack.
-
-    Attributes
-    ----------
-    n_starts : int
-        Random starts, of which the best counts.
-    equations : float
-        Answers that are looked at, times the unknowns.
-    damping : Damping
-        Heavy at first, for at a random start the activation patterns are all wrong.
-    stop : Stop
-    """
+    """How neurons are found that held ones lack."""
 
     n_starts: int = 2
+    """Random starts, of which the best counts."""
     equations: float = 3.0
+    """Answers that are looked at, times the unknowns."""
     damping: Damping = field(default_factory=lambda: Damping(1.0))
+    """Heavy at first, for at a random start the activation patterns are all wrong."""
     stop: Stop = field(default_factory=lambda: Stop(40, rtol=3e-3, patience=3))
 
     def find(

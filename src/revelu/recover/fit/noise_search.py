@@ -33,10 +33,6 @@ class NoiseSearch:
         From scratch.
     most : int
         Samples that other searches take.
-    n_tries : int
-        Neurons that are tried before it is taken that none is missing.
-    work : float
-        Multiplications that searches may take after the first: half a minute's.
     weighing : Weighing
     """
 
@@ -47,7 +43,9 @@ class NoiseSearch:
     max_searches: int
     most: int
     n_tries: int = 4
+    """Neurons that are tried before it is taken that none is missing."""
     work: float = 1e11
+    """Multiplications that searches may take after the first: half a minute's."""
     weighing: Weighing = field(default_factory=Weighing)
 
     def run(

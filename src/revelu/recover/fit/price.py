@@ -16,13 +16,12 @@ class Price:
     ----------
     noise : float
         The reduced cost that noise or rounding may leave: what leaves no more is explained.
-    known : bool
-        Whether noise leaves just that, and not more: then what a network leaves above it is
-        worth any number of neurons, and parameters are free.
     """
 
     noise: float
     known: bool = False
+    """Whether noise leaves just that, and not more: then what a network leaves above it is worth
+    any number of neurons, and parameters are free."""
 
     def is_explained(self, network: Network, samples: Samples) -> bool:
         """Whether what a network leaves of the samples is noise."""

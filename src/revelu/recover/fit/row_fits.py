@@ -32,60 +32,43 @@ from revelu.recover.rows import Rows
 
 @dataclass(frozen=True)
 class RowFits:
-    """How rows are fitted, and neurons that they lack.
-
-    Attributes
-    ----------
-    near : float
-        Reduced cost, in units of what noise may leave, from which a network has no neuron
-        missing: spare ones and many parameters slow the last digits down.
-    missing : LackingNeurons
-        How neurons are found that held ones lack,
-    n_tries : int
-        from other starts up to so often, which takes seconds where more answers take queries;
-    n_faint, faint : int, float
-        then at most ``n_faint``, one after another, where what little is left, in units of what
-        noise may leave, is less than this, and normal equations serve.
-    n_more : int
-        Neurons that join then what a fit has found, at once,
-    n_joins, gains : int, float
-        so often at most, as long as each time leaves no more than this share,
-    determined : float
-        and there are ``determined`` equations for each unknown.
-    most_dense : int
-        Parameters up to which each step solves normal equations,
-    most_work : float
-        and multiplications.
-    flat : float
-        Iterations end at a gradient this small, relative to what noise leaves.
-    n_damped, n_iterations, flat_damped : int, int, float
-        Damped steps where normal equations do not serve, iterations of each, and the gradient that
-        ends them: neurons that few answers tell have faint directions.
-    n_graded : int
-        Where errors of answers differ by orders of magnitude they are fitted so often at most to
-        what the last fit has left.
-    most_spent, most_steps : float, int
-        Multiplications of all fits to what lines show, or those of ``most_steps`` steps.
-    """
+    """How rows are fitted, and neurons that they lack."""
 
     near: float = 2.0
+    """Reduced cost, in units of what noise may leave, from which a network has no neuron missing:
+    spare ones and many parameters slow the last digits down."""
     missing: LackingNeurons = field(default_factory=LackingNeurons)
+    """How neurons are found that held ones lack,"""
     n_tries: int = 2
+    """from other starts up to so often, which takes seconds where more answers take queries;"""
     n_faint: int = 3
     faint: float = 100.0
+    """then at most ``n_faint``, one after another, where what little is left, in units of what
+    noise may leave, is less than this, and normal equations serve."""
     n_more: int = 4
+    """Neurons that join then what a fit has found, at once,"""
     n_joins: int = 3
     gains: float = 0.7
+    """so often at most, as long as each time leaves no more than this share,"""
     determined: float = 1.15
+    """and there are ``determined`` equations for each unknown."""
     most_dense: int = 2500
+    """Parameters up to which each step solves normal equations,"""
     most_work: float = 1e10
+    """and multiplications."""
     flat: float = 1e-3
+    """Iterations end at a gradient this small, relative to what noise leaves."""
     n_damped: int = 20
     n_iterations: int = 300
     flat_damped: float = 1e-4
+    """Damped steps where normal equations do not serve, iterations of each, and the gradient that
+    ends them: neurons that few answers tell have faint directions."""
     n_graded: int = 8
+    """Where errors of answers differ by orders of magnitude they are fitted so often at most to
+    what the last fit has left."""
     most_spent: float = 4e11
     most_steps: int = 20
+    """Multiplications of all fits to what lines show, or those of ``most_steps`` steps."""
 
     def is_dense(self, n_parameters: int) -> bool:
         """Whether each step of a fit solves normal equations."""

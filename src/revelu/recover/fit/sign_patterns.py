@@ -37,8 +37,6 @@ class Patterns:
         Without it, one for each pattern.
     signs : list of ndarray, shape (m,)
         +1 and -1 relative to the rows of the first of ``networks``.
-    plain : bool
-        Whether ``network`` has no affine rest.
     """
 
     network: Network
@@ -46,6 +44,7 @@ class Patterns:
     signs: list[FloatArray]
     notes: tuple[str, ...]
     plain: bool = False
+    """Whether ``network`` has no affine rest."""
 
 
 def resolve_patterns(network: Network, errors: StandardErrors | None) -> Patterns:

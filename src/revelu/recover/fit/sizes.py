@@ -15,47 +15,37 @@ class Sizes:
     ----------
     d, k : int
         Inputs and outputs.
-    grown, at_once : float
-        Equations a parameter that a search needs, neuron by neuron or all at once.
-    slow : float
-        Multiplications of all fits up to which neuron by neuron is worth its time.
-    several : int
-        From ``several`` outputs on there is no want of equations.
-    short_width : int
-        Searches for fewer neurons than this are short, and repeated ``short_searches`` times;
-    short_searches, long_searches : int
-        others ``long_searches`` times.
-    more_short, more_long, more_at_once : float
-        Factors by which samples are made more.
-    steps_each, steps_at_once, steps_iterated : float
-        Steps of a search, about: for each neuron that is added, of all at once, and where they are
-        solved by iterations,
-    products : float
-        with ``products`` multiplications for each number of the derivative, or as many as normal
-        equations take.
-    checked : float
-        Share of fresh samples, beside ``fewest_checked``, that tell an explanation from an
-        interpolation: a neuron that fires on a few of the samples can be invented.
-    fewest_checked : int
     """
 
     d: int
     k: int
     grown: float = 1.6
     at_once: float = 2.6
+    """Equations a parameter that a search needs, neuron by neuron or all at once."""
     slow: float = 3e11
+    """Multiplications of all fits up to which neuron by neuron is worth its time."""
     several: int = 3
+    """From ``several`` outputs on there is no want of equations."""
     short_width: int = 22
+    """Searches for fewer neurons than this are short, and repeated ``short_searches`` times;"""
     short_searches: int = 8
     long_searches: int = 2
+    """others ``long_searches`` times."""
     more_short: float = 1.08
     more_long: float = 1.2
     more_at_once: float = 1.3
+    """Factors by which samples are made more."""
     steps_each: float = 11.0
     steps_at_once: float = 200.0
     steps_iterated: float = 450.0
+    """Steps of a search, about: for each neuron that is added, of all at once, and where they are
+    solved by iterations,"""
     products: float = 100.0
+    """with ``products`` multiplications for each number of the derivative, or as many as normal
+    equations take."""
     checked: float = 0.03
+    """Share of fresh samples, beside ``fewest_checked``, that tell an explanation from an
+    interpolation: a neuron that fires on a few of the samples can be invented."""
     fewest_checked: int = 8
 
     def n_parameters(self, width: int) -> int:

@@ -59,37 +59,29 @@ class Smallest:
     width : int
         The most neurons to use.
     max_searches : int
-    at_once : bool
-        Whether all neurons start together; else they are added one by one, which needs fewer
-        equations a parameter and more time.
-    rough : float
-        Share of the variation that neurons that start together may leave before the idle ones
-        are taken out.
-    promising : float
-        Neurons that leave more than this share of it are not worth pruning.
-    patience : int
-        Neurons added in a row that gain no more than chance would end it.
-    kept : float
-        Of a search that failed this share of the neurons stays for the next one.
-    fresh_every : int
-        Every ``fresh_every`` searches have forgotten the others.
-    agreeing : int
-        Searches that must agree on what cannot be explained.
-    equations : float
-        Equations a parameter at which they may be trusted: fewer can be explained in many ways.
     """
 
     price: Price
     width: int
     max_searches: int
     at_once: bool = False
+    """Whether all neurons start together; else they are added one by one, which needs fewer
+    equations a parameter and more time."""
     rough: float = 2e-3
+    """Share of the variation that neurons that start together may leave before the idle ones are
+    taken out."""
     promising: float = 0.02
+    """Neurons that leave more than this share of it are not worth pruning."""
     patience: int = 3
+    """Neurons added in a row that gain no more than chance would end it."""
     kept: float = 0.65
+    """Of a search that failed this share of the neurons stays for the next one."""
     fresh_every: int = 2
+    """Every ``fresh_every`` searches have forgotten the others."""
     agreeing: int = 3
+    """Searches that must agree on what cannot be explained."""
     equations: float = 4.0
+    """Equations a parameter at which they may be trusted: fewer can be explained in many ways."""
 
     def explain(
         self,

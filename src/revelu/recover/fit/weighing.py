@@ -55,22 +55,15 @@ class Weighed:
 
 @dataclass(frozen=True)
 class Weighing:
-    """How networks and laws are found in turns.
-
-    Attributes
-    ----------
-    rounds : int
-        At most: each brings the noise down by as much as answers of a wrong weight spoilt, and
-        is the last where it does not.
-    gain : float
-        Share of the noise that another round must have brought: less is within its error.
-    fit_rounds : int
-        Of the last fit, whose weights follow the residuals.
-    """
+    """How networks and laws are found in turns."""
 
     rounds: int = 8
+    """At most: each brings the noise down by as much as answers of a wrong weight spoilt, and is
+    the last where it does not."""
     gain: float = 0.02
+    """Share of the noise that another round must have brought: less is within its error."""
     fit_rounds: int = 6
+    """Of the last fit, whose weights follow the residuals."""
 
     def run(self, network: Network, samples: Samples, search: Search) -> Weighed:
         """Return the network and the law that fit each other.

@@ -31,30 +31,22 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class WhereWrong:
-    """How neurons are found that few inputs turn on.
-
-    Attributes
-    ----------
-    n_wrong, n_on_way, beyond : int, int, float
-        ``n_on_way`` places are asked on the way to ``n_wrong`` of the wrong answers, and up to
-        ``beyond`` times as far, until none is wrong on one.
-    around, n_around : float, int
-        Where a neuron turns on, ``n_around`` more than two for each of its weights are asked,
-        ``around`` apart, about, relative to the places on the way.
-    n_each : int
-        So many neurons are found on each way, at most.
-    far : float
-        Answers count as far out beyond ``far`` times the radius of most inputs: few are asked
-        there, which a fit to them explains as well.
-    """
+    """How neurons are found that few inputs turn on."""
 
     n_wrong: int = 6
     n_on_way: int = 36
     beyond: float = 1.5
+    """``n_on_way`` places are asked on the way to ``n_wrong`` of the wrong answers, and up to
+    ``beyond`` times as far, until none is wrong on one."""
     around: float = 0.3
     n_around: int = 5
+    """Where a neuron turns on, ``n_around`` more than two for each of its weights are asked,
+    ``around`` apart, about, relative to the places on the way."""
     n_each: int = 8
+    """So many neurons are found on each way, at most."""
     far: float = 2.0
+    """Answers count as far out beyond ``far`` times the radius of most inputs: few are asked there,
+    which a fit to them explains as well."""
 
     def far_out(self, X: FloatArray) -> FloatArray:
         """Those of the inputs that lie far out."""

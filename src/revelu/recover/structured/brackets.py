@@ -22,36 +22,25 @@ __all__ = ["BracketSteps", "Brackets"]
 
 @dataclass(frozen=True)
 class BracketSteps:
-    """How far pixels are moved beside kinks.
-
-    Attributes
-    ----------
-    share : float
-        Of the distance to the neighbours of a kink that a step may move it, if all weights are
-        as large as the pixel's.
-    shrink : float
-        Of a step, where the kink went past its neighbours.
-    n_tries : int
-        Steps, each shorter than the last.
-    short, short_if_rounded : float
-        Share of a step in all pixels that checks them, of float64 answers and of others.
-    linear : float
-        How much that check may be off, relative to the largest shift, in units of half of the
-        answers' digits, which is what changes of slope have.
-    nearest : float
-        Kinks nearer than this share of the median distance are left to another line.
-    outer : float
-        How far beyond the outermost kinks the function is asked.
-    """
+    """How far pixels are moved beside kinks."""
 
     share: float = 0.25
+    """Of the distance to the neighbours of a kink that a step may move it, if all weights are as
+    large as the pixel's."""
     shrink: float = 0.15
+    """Of a step, where the kink went past its neighbours."""
     n_tries: int = 3
+    """Steps, each shorter than the last."""
     short: float = 1e-2
     short_if_rounded: float = 0.2
+    """Share of a step in all pixels that checks them, of float64 answers and of others."""
     linear: float = 10.0
+    """How much that check may be off, relative to the largest shift, in units of half of the
+    answers' digits, which is what changes of slope have."""
     nearest: float = 0.02
+    """Kinks nearer than this share of the median distance are left to another line."""
     outer: float = 1.0
+    """How far beyond the outermost kinks the function is asked."""
 
 
 class Brackets:

@@ -449,51 +449,7 @@ class StructureSearch(Search):
 
 @dataclass(frozen=True)
 class SharedWeights(Method):
-    """A convolution, ReLU, pooling, and a dense layer, where inputs are an image.
-
-    Attributes
-    ----------
-    lines : PixelRows
-    leaky : LeakyFilters
-        Of leaky units.
-    lowest : LowestFilters
-        Where there are hidden layers above,
-    units : UpperUnits
-        and those.
-    geometry : Geometry
-    biases : MissingBiases
-    digits : float
-        Errors of a row, in units of half of the answers' digits.
-    max_lines : int
-        Along a pixel, until all kinks of one have rows.
-    spare, spare_if_rounded : float
-        Answers beyond one a feature, as a share of those: of float64 answers, and of others.
-    equations : float
-        Spare equations for each number of a filter, at least,
-    fewest : int
-        and spare answers.
-    sizes : (float, float)
-        Least and largest size of the inputs asked, relative to N(0, I): large biases need both.
-    settled, floor : float
-        What is left of the answers, in units of their own errors, where the fit may end, and where
-        filters explain them.
-    floor_above : float
-        The latter where there are layers below: those are as exact as critical points.
-    most_drawn : int
-        Inputs among which those are looked for that show what is seldom on.
-    nearly : float
-        A network that is wrong by less, relative to the answers, lacks nothing but digits:
-    more : float
-        it is fitted to ``more`` times as many answers,
-    max_repairs : int
-        ``max_repairs`` times.
-    n_places : int
-        Places at which each filter is looked for where nothing is to be fitted.
-    density : Density
-    most_dense : int
-        Where pixels act together with near ones alone and no filters are found, methods for dense
-        networks are left to try if one of the same function has no more parameters.
-    """
+    """A convolution, ReLU, pooling, and a dense layer, where inputs are an image."""
 
     name = "shared_weights"
     hidden = (1, 2)
@@ -506,27 +462,46 @@ class SharedWeights(Method):
 
     lines: PixelRows = PixelRows()  # noqa: RUF009 - frozen
     leaky: LeakyFilters = LeakyFilters()  # noqa: RUF009 - frozen
+    """Of leaky units."""
     lowest: LowestFilters = LowestFilters()  # noqa: RUF009 - frozen
+    """Where there are hidden layers above,"""
     units: UpperUnits = UpperUnits()  # noqa: RUF009 - frozen
+    """and those."""
     geometry: Geometry = Geometry()  # noqa: RUF009 - frozen
     biases: MissingBiases = MissingBiases()  # noqa: RUF009 - frozen
     digits: float = 10.0
+    """Errors of a row, in units of half of the answers' digits."""
     max_lines: int = 3
+    """Along a pixel, until all kinks of one have rows."""
     spare: float = 0.02
     spare_if_rounded: float = 1.5
+    """Answers beyond one a feature, as a share of those: of float64 answers, and of others."""
     equations: float = 1.5
+    """Spare equations for each number of a filter, at least,"""
     fewest: int = 8
+    """and spare answers."""
     sizes: tuple[float, float] = (0.5, 4.0)
+    """Least and largest size of the inputs asked, relative to N(0, I): large biases need both."""
     settled: float = 3.0
     floor: float = 1e4
+    """What is left of the answers, in units of their own errors, where the fit may end, and where
+    filters explain them."""
     floor_above: float = 1e6
+    """The latter where there are layers below: those are as exact as critical points."""
     most_drawn: int = 4096
+    """Inputs among which those are looked for that show what is seldom on."""
     nearly: float = 1e-4
+    """A network that is wrong by less, relative to the answers, lacks nothing but digits:"""
     more: float = 2.0
+    """it is fitted to ``more`` times as many answers,"""
     max_repairs: int = 2
+    """``max_repairs`` times."""
     n_places: int = 4
+    """Places at which each filter is looked for where nothing is to be fitted."""
     density: Density = Density()  # noqa: RUF009 - frozen
     most_dense: int = 32_768
+    """Where pixels act together with near ones alone and no filters are found, methods for dense
+    networks are left to try if one of the same function has no more parameters."""
 
     def at_corner(
         self,

@@ -57,17 +57,11 @@ class Crossing:
 
 @dataclass(frozen=True)
 class CrossingSearch:
-    """How they are measured.
-
-    Attributes
-    ----------
-    gradients : CheckedGradients
-    same : float
-        How far the changes may be off one direction, relative to the largest.
-    """
+    """How they are measured."""
 
     gradients: CheckedGradients = field(default_factory=CheckedGradients)
     same: float = 1e-4
+    """How far the changes may be off one direction, relative to the largest."""
 
     def measure(
         self, lines: PixelLines, points: IntArray | BoolArray, pixels: IntArray

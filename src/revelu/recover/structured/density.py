@@ -18,18 +18,12 @@ __all__ = ["Density"]
 
 @dataclass(frozen=True)
 class Density:
-    """How it is estimated.
-
-    Attributes
-    ----------
-    reach : float
-        How far a line is followed to both sides, in its own length.
-    max_pieces : int
-        No further than ``max_pieces`` pieces.
-    """
+    """How it is estimated."""
 
     reach: float = 0.1
+    """How far a line is followed to both sides, in its own length."""
     max_pieces: int = 128
+    """No further than ``max_pieces`` pieces."""
 
     def n_parameters(self, oracle: Oracle, noise: NoiseFloor, rng: np.random.Generator) -> int:
         """Estimate the parameters of a dense network of one hidden layer, to one digit, from below.

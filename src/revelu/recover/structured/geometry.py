@@ -13,21 +13,14 @@ __all__ = ["Geometry"]
 
 @dataclass(frozen=True)
 class Geometry:
-    """How the layers around a set of filters are found.
-
-    Attributes
-    ----------
-    most_filters : int
-        Filters that are looked for at a place before none is said to be there.
-    most_places : int
-        Along an axis, of which columns are compared.
-    same : float
-        Share by which the columns of one window may differ.
-    """
+    """How the layers around a set of filters are found."""
 
     most_filters: int = 3
+    """Filters that are looked for at a place before none is said to be there."""
     most_places: int = 9
+    """Along an axis, of which columns are compared."""
     same: float = 0.1
+    """Share by which the columns of one window may differ."""
 
     def find(
         self, places: Places, origin: Origin, ring: int

@@ -25,41 +25,28 @@ __all__ = ["ImageGrid"]
 
 @dataclass(frozen=True)
 class ImageGrid:
-    """How the shape of images is found that a target does not say.
-
-    Attributes
-    ----------
-    fewest : int
-        Inputs that may be an image.
-    reach, reach_if_rounded : float
-        How far the first input is moved to either side, of float64 answers and of others: filters
-        whose weight there is a hundredth of the others' have to change their minds, and in float32
-        the answers keep three digits of what other inputs do.
-    far : float
-        Share of the inputs, the last ones, that no filter at the first one's corner sees,
-    n_pairs : int
-        at ``n_pairs`` points; a dense target shows at the first of them that it is none.
-    local : float
-        Share of the image's rows or columns that a filter sees at most.
-    filled : float
-        Share of the window's inputs that have to act together with the first one: where layers lie
-        above filters, not all do at every point.
-    n_tries : int
-        Points at which inputs that do are looked for, until no others do,
-    n_agreeing : int
-        or the shape stays what it is for ``n_agreeing`` points.
-    most_channels : int
-    """
+    """How the shape of images is found that a target does not say."""
 
     fewest: int = 36
+    """Inputs that may be an image."""
     reach: float = 1000.0
     reach_if_rounded: float = 64.0
+    """How far the first input is moved to either side, of float64 answers and of others: filters
+    whose weight there is a hundredth of the others' have to change their minds, and in float32 the
+    answers keep three digits of what other inputs do."""
     far: float = 0.125
+    """Share of the inputs, the last ones, that no filter at the first one's corner sees,"""
     n_pairs: int = 4
+    """at ``n_pairs`` points; a dense target shows at the first of them that it is none."""
     local: float = 0.75
+    """Share of the image's rows or columns that a filter sees at most."""
     filled: float = 0.5
+    """Share of the window's inputs that have to act together with the first one: where layers lie
+    above filters, not all do at every point."""
     n_tries: int = 6
+    """Points at which inputs that do are looked for, until no others do,"""
     n_agreeing: int = 3
+    """or the shape stays what it is for ``n_agreeing`` points."""
     most_channels: int = 4
     most_blocks: int = 400
 

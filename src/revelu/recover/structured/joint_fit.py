@@ -40,17 +40,6 @@ class JointFit:
         Numbers of filters, their biases last, that stay as they are.
     A : ndarray, shape (features + 1, k)
         The dense layer, its biases last.
-    most_spare : int
-        Combinations of answers that filters are fitted to.
-    ridge : float
-        What keeps features apart that no answer does, relative to the largest;
-    steeper, most_ridges : float, int
-        ``steeper`` times as much where rounding leaves no factor, as of filters that are the same,
-        and how often.
-    most_refinements : int
-        Of each solution of the normal equations, which have half of the digits,
-    refined, converged : float
-        until they change it by less, relative to it; and by how much at most in the end.
     """
 
     conv: Convolution
@@ -62,12 +51,18 @@ class JointFit:
     rng: np.random.Generator
     is_held: BoolArray | None = None
     most_spare: int = 400
+    """Combinations of answers that filters are fitted to."""
     ridge: float = 1e-15
+    """What keeps features apart that no answer does, relative to the largest;"""
     steeper: float = 30.0
     most_ridges: int = 6
+    """``steeper`` times as much where rounding leaves no factor, as of filters that are the same,
+    and how often."""
     most_refinements: int = 8
+    """Of each solution of the normal equations, which have half of the digits,"""
     refined: float = 1e-13
     converged: float = 1e-9
+    """until they change it by less, relative to it; and by how much at most in the end."""
     A: FloatArray = field(init=False)
     _factor: tuple[FloatArray, bool] | None = field(default=None, init=False)
     _Q: FloatArray = field(init=False)

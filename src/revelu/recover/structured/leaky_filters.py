@@ -48,33 +48,22 @@ _Line = list[Tie]
 
 @dataclass(frozen=True)
 class LeakyFilters:
-    """How they are found.
-
-    Attributes
-    ----------
-    max_lines : int
-        Lines until each filter has shown its slope.
-    patience : int
-        Lines that may tell of none.
-    n_directed : int
-        Filters that a line is to tell,
-    margin : float
-        by sums of the other places of a window that are so far from 0.
-    alike : float
-        How far two biases, or slopes, of one filter may differ.
-    spare : int
-        Equations beyond the slopes that are told by those at the ends of lines,
-    off : float
-        and what these may leave of those, in units of ``rtol``.
-    """
+    """How they are found."""
 
     max_lines: int = 40
+    """Lines until each filter has shown its slope."""
     patience: int = 10
+    """Lines that may tell of none."""
     n_directed: int = 1
+    """Filters that a line is to tell,"""
     margin: float = 2.0
+    """by sums of the other places of a window that are so far from 0."""
     alike: float = 1e-4
+    """How far two biases, or slopes, of one filter may differ."""
     spare: int = 2
+    """Equations beyond the slopes that are told by those at the ends of lines,"""
     off: float = 30.0
+    """and what these may leave of those, in units of ``rtol``."""
 
     def find(
         self,

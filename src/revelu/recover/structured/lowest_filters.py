@@ -28,33 +28,22 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class LowestFilters:
-    """How they are found.
-
-    Attributes
-    ----------
-    n_measured : int
-        Lines on which neurons are measured, at least.
-    patience : int
-        Lines without a filter that is new, until all are said to be found.
-    max_lines : int
-        Lines until every filter that ties has been seen to cross 0.
-    margin : float
-        How far under 0 others of a window are taken, that a filter may be seen to cross it.
-    n_seen : int
-        Lines on which a filter has to be seen, to be one.
-    n_stairs : int
-        Short lines that may say the filters' signs.
-    stair : float
-        How far the filters' kinks are apart on those.
-    """
+    """How they are found."""
 
     n_measured: int = 4
+    """Lines on which neurons are measured, at least."""
     patience: int = 3
+    """Lines without a filter that is new, until all are said to be found."""
     max_lines: int = 60
+    """Lines until every filter that ties has been seen to cross 0."""
     margin: float = 2.0
+    """How far under 0 others of a window are taken, that a filter may be seen to cross it."""
     n_seen: int = 2
+    """Lines on which a filter has to be seen, to be one."""
     n_stairs: int = 12
+    """Short lines that may say the filters' signs."""
     stair: float = 1e-2
+    """How far the filters' kinks are apart on those."""
 
     def find(
         self, lines: PixelLines, geometry: Geometry, rtol: float, *, is_local: bool

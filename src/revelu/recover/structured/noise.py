@@ -18,23 +18,16 @@ class PixelNoise:
     A small convolution has thousands of neurons.  Where answers are compared along a general
     direction, hundreds of them bend the function, and what is measured is those; along a pixel
     hardly any.
-
-    Attributes
-    ----------
-    n_places : int
-        At each of which ``n_places`` answers are fitted by an affine function:
-    n_points : int
-        of a pixel
-    span : float
-        that moves so far.
-    factor : float
-        Neighbouring answers share some of their rounding.
     """
 
     n_places: int = 4
+    """At each of which ``n_places`` answers are fitted by an affine function:"""
     n_points: int = 8
+    """of a pixel"""
     span: float = 1e-2
+    """that moves so far."""
     factor: float = 2.0
+    """Neighbouring answers share some of their rounding."""
 
     def measured(
         self, oracle: Oracle, noise: NoiseFloor, image: Image, rng: np.random.Generator

@@ -22,8 +22,6 @@ class PixelLines:
     how : PixelRows
     pixel : int
         Along which lines go unless another one is said.
-    sizes : (float, float)
-        Least and largest size of what a line starts at, relative to N(0, I).
     seen : list of Seen
         What each line has shown.
     has_filters : bool
@@ -37,6 +35,7 @@ class PixelLines:
     how: PixelRows
     pixel: int
     sizes: tuple[float, float] = (0.5, 4.0)
+    """Least and largest size of what a line starts at, relative to N(0, I)."""
     seen: list[Seen] = field(default_factory=list, init=False)
     has_filters: bool = field(default=False, init=False)
 

@@ -32,27 +32,18 @@ __all__ = ["PixelRows"]
 
 @dataclass(frozen=True)
 class PixelRows:
-    """How rows are measured.
-
-    Attributes
-    ----------
-    reach : float
-        Length of the direction of a line: values of a pixel at which half of the kinks are.
-    steps : BracketSteps
-        How far pixels are moved beside kinks.
-    most_kinks : int
-        More than this of one line are those of no filter.
-    n_pairs : int
-        Inputs, four queries each, at which pixels that are far apart are looked at.
-    local : float
-        Share of the image's rows or columns that a filter sees at most.
-    """
+    """How rows are measured."""
 
     reach: float = 4.0
+    """Length of the direction of a line: values of a pixel at which half of the kinks are."""
     steps: BracketSteps = BracketSteps()  # noqa: RUF009 - frozen
+    """How far pixels are moved beside kinks."""
     most_kinks: int = 400
+    """More than this of one line are those of no filter."""
     n_pairs: int = 4
+    """Inputs, four queries each, at which pixels that are far apart are looked at."""
     local: float = 0.75
+    """Share of the image's rows or columns that a filter sees at most."""
 
     def scan(
         self,

@@ -29,24 +29,6 @@ class Places:
     kernels : ndarray, shape (filters, channels, rows, columns)
     biases : ndarray, shape (filters,)
         With their signs.
-    side : (float, float)
-        How far to go to either side, of float64 answers and of others: at a third of the latter,
-        rounding hides how little one place of thousands bends the function.
-    apart : float
-        Share by which two columns of one place may differ.
-    margin : float
-        How far under or over 0 the sums of neighbours are taken, relative to a filter's norm.
-    n_bases : (int, int)
-        Points looked at for each place, and those that have to agree, of float64 answers and of
-        others: at their longer steps another neuron bends the function at one point in ten.
-    n_rounds : int
-        Of such points, until they do.
-    is_last : bool
-        Outputs read the filters themselves, by one column wherever a filter is seen; not where
-        there are layers between, whose neurons may be on or off.
-    dependent : float
-        Combinations of sums that take inputs larger than one over this are left as they are: at a
-        border a place may see next to nothing.
     """
 
     oracle: Oracle
@@ -56,12 +38,23 @@ class Places:
     biases: FloatArray
     rng: np.random.Generator
     side: tuple[float, float] = (1e-6, 3e-3)
+    """How far to go to either side, of float64 answers and of others: at a third of the latter,
+    rounding hides how little one place of thousands bends the function."""
     apart: float = 0.2
+    """Share by which two columns of one place may differ."""
     margin: float = 0.5
+    """How far under or over 0 the sums of neighbours are taken, relative to a filter's norm."""
     n_bases: tuple[int, int] = (2, 3)
+    """Points looked at for each place, and those that have to agree, of float64 answers and of
+    others: at their longer steps another neuron bends the function at one point in ten."""
     n_rounds: int = 2
+    """Of such points, until they do."""
     is_last: bool = True
+    """Outputs read the filters themselves, by one column wherever a filter is seen; not where there
+    are layers between, whose neurons may be on or off."""
     dependent: float = 1e-2
+    """Combinations of sums that take inputs larger than one over this are left as they are: at a
+    border a place may see next to nothing."""
     columns_of: dict[tuple[int, Origin], FloatArray] = field(default_factory=dict, init=False)
 
     def row(self, f: int, origin: Origin) -> FloatArray:

@@ -104,16 +104,13 @@ class Corner:
     ----------
     is_local : bool
         No neuron sees the corner and pixels far from it.
-    layers : tuple of Layers
-        The lowest ones; several where strides and windows are left open between some, none where
-        no filters recur.
-    is_stacked : bool
-        Another hidden layer lies above them.
-    n_answers : int or None
-        What fitting them and the dense layer takes; None where it is not known before.
     """
 
     is_local: bool
     layers: tuple[Layers, ...] = ()
+    """The lowest ones; several where strides and windows are left open between some, none where no
+    filters recur."""
     is_stacked: bool = False
+    """Another hidden layer lies above them."""
     n_answers: int | None = None
+    """What fitting them and the dense layer takes; None where it is not known before."""

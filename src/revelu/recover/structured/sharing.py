@@ -29,17 +29,15 @@ class Filter:
         NaN where it has only been seen to tie.
     origin : (int, int)
         Row and column that its first entry reads at the place where it was seen.
-    copies : tuple of (int, float)
-        Which rows are copies of it, and their orientation.
-    shift : (int, int)
-        Of the tie that it was seen in.
     """
 
     kernel: FloatArray
     b: float
     origin: tuple[int, int]
     copies: tuple[tuple[int, float], ...] = ()
+    """Which rows are copies of it, and their orientation."""
     shift: tuple[int, int] = (0, 0)
+    """Of the tie that it was seen in."""
 
     def turned(self, sign: float) -> "Filter":
         """Return the filter, negated where the sign is -1."""

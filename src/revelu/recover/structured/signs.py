@@ -80,23 +80,16 @@ class MissingBiases:
     Along the same pixel a filter has a kink where its sum ``w x + b`` is the largest of the others
     of its window, or 0 where those are under 0.  So ``-w x`` there is at most b, and is b at each
     place of the second kind.
-
-    Attributes
-    ----------
-    n_lines : int
-        Lines tried.
-    same_jump : float
-        Share by which changes of slope of one filter may differ.
-    margin : float
-        How far under 0 others of the window are taken.
-    most : float
-        Share of the pixels that those may take.
     """
 
     n_lines: int = 24
+    """Lines tried."""
     same_jump: float = 0.02
+    """Share by which changes of slope of one filter may differ."""
     margin: float = 1.5
+    """How far under 0 others of the window are taken."""
     most: float = 0.6
+    """Share of the pixels that those may take."""
 
     def find(
         self,

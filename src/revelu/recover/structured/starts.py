@@ -25,19 +25,16 @@ class Starts:
     below : KnownFilters
     size : (int, int)
         Rows and columns of the features.
-    margin : float
-        How far over or under 0 sums are taken, relative to a filter's norm,
-    n_steps : int
-        by ``n_steps`` least-squares steps.
-    dependent : float
-        Combinations of sums that take moves larger than one over this are left as they are.
     """
 
     below: KnownFilters
     size: tuple[int, int]
     margin: float = 0.5
+    """How far over or under 0 sums are taken, relative to a filter's norm,"""
     n_steps: int = 10
+    """by ``n_steps`` least-squares steps."""
     dependent: float = 1e-2
+    """Combinations of sums that take moves larger than one over this are left as they are."""
 
     @property
     def n_features(self) -> int:

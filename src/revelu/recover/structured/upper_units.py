@@ -72,55 +72,37 @@ class OpenNeuron:
 
 @dataclass(frozen=True)
 class UpperUnits:
-    """How they are found.
-
-    Attributes
-    ----------
-    n_lines : int
-        Lines between one look at what they tell and the next.
-    max_lines : int
-        Lines at most.
-    same_direction : float
-        How far changes of slope of one neuron may be off their common direction.
-    fewest : int
-        Critical points without which a direction is no neuron's.
-    spare : int
-        Equations beyond the unknowns.
-    gap : float
-        What is left of one neuron's equations, relative to what is left if its weights are off.
-    clear : float
-        The latter, at least, relative to the equations.
-    most_alike : float
-        Share of a neuron's critical points, and of the slopes, that have to be explained,
-    n_reweighted : int
-        in ``n_reweighted`` steps of least deviations.
-    away : (float, float)
-        How far lines start from a critical point of a neuron that was seldom seen, relative to
-        N(0, I).
-    n_near : int
-        Critical points of such a neuron, near one of which features that they seldom show are on,
-    heights : (float, float)
-        by how much, relative to their filters' norms.
-    scales : (float, float)
-        Size of inputs at which few features are on, relative to N(0, I).
-    rounding : float
-        How far off 0 and 1 the answer may be of whether a neuron is turned.
-    """
+    """How they are found."""
 
     n_lines: int = 10
+    """Lines between one look at what they tell and the next."""
     max_lines: int = 250
+    """Lines at most."""
     same_direction: float = 1e-4
+    """How far changes of slope of one neuron may be off their common direction."""
     fewest: int = 2
+    """Critical points without which a direction is no neuron's."""
     spare: int = 3
+    """Equations beyond the unknowns."""
     gap: float = 1e-5
+    """What is left of one neuron's equations, relative to what is left if its weights are off."""
     clear: float = 1e-6
+    """The latter, at least, relative to the equations."""
     most_alike: float = 0.9
+    """Share of a neuron's critical points, and of the slopes, that have to be explained,"""
     n_reweighted: int = 8
+    """in ``n_reweighted`` steps of least deviations."""
     away: tuple[float, float] = (0.05, 1.0)
+    """How far lines start from a critical point of a neuron that was seldom seen, relative to N(0,
+    I)."""
     n_near: int = 8
-    scales: tuple[float, float] = (1.0, 4.0)
+    """Critical points of such a neuron, near one of which features that they seldom show are on,"""
     heights: tuple[float, float] = (0.03, 0.5)
+    """by how much, relative to their filters' norms."""
+    scales: tuple[float, float] = (1.0, 4.0)
+    """Size of inputs at which few features are on, relative to N(0, I)."""
     rounding: float = 0.05
+    """How far off 0 and 1 the answer may be of whether a neuron is turned."""
     crossings: CrossingSearch = field(default_factory=CrossingSearch)
 
     def search(
