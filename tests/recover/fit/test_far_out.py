@@ -92,7 +92,7 @@ def refusing(truth, farthest, seen):
     return answer
 
 
-@pytest.mark.parametrize("farthest", [1e3, 1e4, 1e6])
+@pytest.mark.parametrize("farthest", [1e4, 1e6])
 def test_a_target_that_refuses_what_lies_far_out_is_asked_as_far_as_it_answers(farthest):
     truth, refused = bundle(0), []
     (found, _), _ = search(refusing(truth, farthest, refused), 6)

@@ -138,9 +138,8 @@ class Sightings:
         apart = np.abs(np.arctan(scan.kinks)[:, None] - np.arctan(t)) / near
         differ = np.linalg.norm(scan.jumps[:, None] - columns, axis=2) / like
         made_by = match_within(np.maximum(apart, differ))
-        of_others = (differ < 1.0) & (made_by[:, None] != np.arange(len(t)))
         # Angles of kinks are even on a line of a Gaussian's: a window takes its share of pi.
-        chances = of_others * np.minimum(2.0 * near / np.pi, 1.0)
+        chances = (differ < 1.0) * np.minimum(2.0 * near / np.pi, 1.0)
         tells = np.zeros(len(t), dtype=bool)
         for _ in range(len(t)):
             # A kink of a row that the line tells of is that row's alone.
