@@ -176,14 +176,14 @@ def _floor(
         nu = np.maximum(nu, _least_behind(link, numbers) / unit)
     if numbers.grid is not None and not is_random:
         nu = _rounding_error(link, Y, answered, numbers, growth) / unit
+        inside = _computed(stencils, answered, numbers)
         if numbers.is_half_precision and not link.has_head:
             more = ask_more(oracle, stencils.more_of_half_precision, rng, company)
             shown = more.error(stencils, lifted, company)
             law, nu = _of_half_precision(stencils, shown / unit, nu)
             repeat_difference = max(repeat_difference, more.largest_difference(unit))
-        elif numbers.is_partly_float32 or (
-            (inside := _computed(stencils, answered, numbers))
-            and not (link.has_head or numbers.grid.by_output)
+        elif not link.has_head and (
+            numbers.is_partly_float32 or (inside and not numbers.grid.by_output)
         ):
             company = replace(company, numbers=replace(numbers, law="float32"))
             more = ask_more(oracle, stencils.more, rng, company)
