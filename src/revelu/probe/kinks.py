@@ -117,7 +117,7 @@ class KinkSearch:
             return np.ones_like(g)
         lift = np.hypot(1.0, t)[:, None]
         errors, unit = self.errors(self.line.points(t), g * lift) / lift, self.sigma
-        return np.asarray(errors / np.where(unit > 0.0, unit, 1.0))
+        return np.where(unit > 0.0, errors / np.where(unit > 0.0, unit, 1.0), 1.0)
 
     def run(self) -> LineScan:
         """Alternate between analysing the gaps and one round of queries."""
