@@ -9,9 +9,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from revelu.network import Network
-from revelu.numerics.bisection import bisect
 from revelu.numerics.float64 import HALF_DIGITS
-from revelu.types import BoolArray, FloatArray, IntArray
+from revelu.types import BoolArray, FloatArray
 
 
 class Stack:
@@ -132,32 +131,3 @@ class Stack:
         """Return where known neurons change on each segment, as shares of it, in order."""
         pairs = zip(starts, ends - starts, strict=True)
         return [self.breaks(x, v, 0.0, 1.0) for x, v in pairs]
-
-    def crossings(
-        self, w: FloatArray, b: float, on: FloatArray, off: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """Find where a neuron on top of the stack changes its state between inputs.
-
-        Parameters
-        ----------
-        w : ndarray, shape (dim_out,)
-        on, off : ndarray, shape (n, dim_in)
-            Inputs at which its sum is positive, and negative.
-
-        Returns
-        -------
-        X : ndarray, shape (m, dim_in)
-        normals : ndarray, shape (m, dim_in)
-            Unit rows; points at which the sum has no gradient are left out.
-        """
-        arms = on - off
-
-        def is_off(rows: IntArray, t: FloatArray) -> BoolArray:
-            return np.asarray(self.outputs(off[rows] + t[:, None] * arms[rows]) @ w + b < 0)
-
-        t = bisect(is_off, np.zeros(len(on)), np.ones(len(on)), 0.0)
-        X = off + t[:, None] * arms
-        slopes = w @ self.maps(X)[0]
-        sizes = np.linalg.norm(slopes, axis=1)
-        kept = sizes > 0
-        return X[kept], slopes[kept] / sizes[kept, None]
