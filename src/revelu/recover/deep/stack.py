@@ -99,19 +99,6 @@ class Stack:
         faint = HALF_DIGITS
         return [v[s > faint * s[0]] for s, v in zip(sizes, V, strict=True)]
 
-    def distances(self, X: FloatArray) -> FloatArray:
-        """How far inputs are from the nearest hyperplane, shape (n,), as regions continue.
-
-        Relative to the size of the input; infinite where no neuron's sum changes.
-        """
-        nearest = np.full(len(X), np.inf)
-        for J, z in self._network.linear_maps(X):
-            slopes = np.linalg.norm(J, axis=2)
-            apart = np.abs(z) / np.where(slopes > 0, slopes, 1.0)
-            apart = np.where(slopes > 0, apart, np.inf).min(axis=1, initial=np.inf)
-            nearest = np.minimum(nearest, apart)
-        return np.asarray(nearest / np.sqrt(1.0 + (X**2).mean(axis=1)))
-
     def explains(self, X: FloatArray, rtol: float) -> BoolArray:
         """Tell which critical points are those of a known neuron, shape (n,).
 
@@ -119,9 +106,16 @@ class Stack:
         ----------
         X : ndarray, shape (n, dim_in)
         rtol : float
-            A point lies on a hyperplane if it is this near, relative to its own size.
+            A point lies on a hyperplane if it is this near, as its region continues, relative to
+            its own size.
         """
-        return np.asarray(self.distances(X) <= rtol)
+        nearest = np.full(len(X), np.inf)
+        for J, z in self._network.linear_maps(X):
+            slopes = np.linalg.norm(J, axis=2)
+            apart = np.abs(z) / np.where(slopes > 0, slopes, 1.0)
+            apart = np.where(slopes > 0, apart, np.inf).min(axis=1, initial=np.inf)
+            nearest = np.minimum(nearest, apart)
+        return np.asarray(nearest <= rtol * np.sqrt(1.0 + (X**2).mean(axis=1)))
 
     def breaks(self, x0: FloatArray, v: FloatArray, lo: float, hi: float) -> FloatArray:
         """Return where on ``x0 + t v``, ``lo < t < hi``, known neurons change, in order."""
