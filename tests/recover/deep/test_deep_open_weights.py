@@ -42,6 +42,25 @@ def test_open_weights_follow_from_answers_that_show_them(widths):
     assert np.quantile(errors(found, truth, fresh), 0.99) < 1e-9
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_weights_of_a_rare_neuron_follow_from_where_rows_keep_their_states(seed):
+    """Beyond, answers bend, and most inputs that show the neuron lie there."""
+    rng = np.random.default_rng(seed)
+    W, b = rng.standard_normal((9, 6)), 0.3 * rng.standard_normal(9)
+    b[3] = -2.0 * np.linalg.norm(W[3])
+    U, c = rng.standard_normal((5, 9)), 3.0 * np.ones(5)
+    U[:, 3] = 20.0 * rng.choice([-1.0, 1.0], 5)
+    truth = Network([W, U, rng.standard_normal((2, 5))], [b, c, np.zeros(2)])
+    entries = [(i, 3) for i in range(5)]
+    found, open_weights = without(truth, entries), axes(entries, 9, size=20.0)
+    X = rng.standard_normal((20_000, 6))
+    shows = np.abs(np.multiply(*open_weights.shown(found, X))).max(axis=1)
+    X = X[np.argsort(-shows)[:300]]
+    for _ in range(2):
+        found = open_weights.fill(found, X, truth(X), np.ones(2), noise=1e-9)
+    assert errors(found, truth, rng.standard_normal((20_000, 6))).max() < 1e-8
+
+
 def test_answers_that_are_wrong_for_another_reason_do_not_count():
     truth, rng = zoo.random_network([4, 9, 6, 1], seed=5), np.random.default_rng(2)
     entries = [(2, 1), (4, 3)]

@@ -257,6 +257,25 @@ def test_a_false_row_is_told_and_does_not_spoil_the_signs(n, m, d):
     assert n_right >= 8
 
 
+@pytest.mark.parametrize(("n", "m", "d"), [(8, 8, 10), (6, 4, 12)])
+def test_rows_of_which_something_is_open_tell_signs_by_the_rest(n, m, d):
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        frame, rows, true = planted(rng, n, m, d)
+        is_open = np.zeros((n, m + d), dtype=bool)
+        is_open[np.arange(n), rng.integers(0, m + d, n)] = True
+        # Through an open weight any multiple of what it reads may be in the linear part.
+        linear = rows.l + np.where(is_open[:, :m], rng.standard_normal((n, m)), 0.0) @ frame.W
+        linear += np.where(is_open[:, m:], rng.standard_normal((n, d)), 0.0)
+        v = np.where(is_open[:, :m], 0.0, rows.v)
+        signs, known, fits, *_ = LayerRows(v, linear, rows.c, is_open).signs(
+            frame, all_known(frame)
+        )
+        assert known.all()
+        assert fits.all()
+        assert (signs == true).all()
+
+
 def test_rows_that_are_too_few_leave_signs_open():
     rng = np.random.default_rng(5)
     frame, rows, _ = planted(rng, 1, 12, 4)

@@ -420,7 +420,7 @@ class Climb(Search):
         if not len(self.open_weights):
             return network
         open_weights, answers = self.open_weights, self.answers
-        answers.add(answers.chosen(lambda X: np.abs(open_weights.shown(network, X))))
+        answers.add(answers.chosen(lambda X: np.abs(np.multiply(*open_weights.shown(network, X)))))
         # Most answers are right, and small errors say nothing; or hardly any, and they say all.
         typical, right = float(np.median(answers.errors(network))), self.method.judging.right
         target, n_wrong = (answers.X, answers.Y, self.noise.unit), int(answers.wrong(network).sum())

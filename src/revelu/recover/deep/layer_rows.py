@@ -89,6 +89,25 @@ class LayerRows(Records):
         same &= both.sum(axis=1) >= min(fewest, V.shape[1])
         return np.flatnonzero(same[1:]) + 1
 
+    def tell_signs(self, m: int) -> BoolArray:
+        """Which rows have equations for the signs of ``m`` rows below to tell, shape (n,)."""
+        return np.asarray(self.undetermined.sum(axis=1) < self.undetermined.shape[1] - m)
+
+    def _told(self, frame: KnownLayers, open_weights: BoolArray) -> FloatArray:
+        """Projectors onto what rows tell of their linear parts, shape (n, dim, dim).
+
+        Through a weight ``v_i`` that is not known any multiple of row ``i`` may be in them, and
+        with it of what is not known of that row.
+        """
+        m, dim = frame.W.shape
+        told = np.empty((len(self.c), dim, dim))
+        for r, is_open in enumerate(self.undetermined):
+            top = is_open[:m]
+            axes = np.eye(dim)[is_open[m:] | open_weights[top].any(axis=0)]
+            open_parts = np.vstack([frame.W[top], axes])
+            told[r] = np.eye(dim) - np.linalg.pinv(open_parts, HALF_DIGITS) @ open_parts
+        return told
+
     def signs(
         self,
         frame: KnownLayers,
@@ -128,31 +147,32 @@ class LayerRows(Records):
         m, fits = len(frame.b), np.ones(len(self.c), dtype=bool)
         i, p = np.nonzero(open_weights)
         phi, known = np.zeros(m), np.zeros(m, dtype=bool)
-        missing = np.zeros(frame.W.shape)
-        used = ~self.undetermined.any(axis=1)
+        told = self._told(frame, open_weights)
+        v = np.where(self.undetermined[:, :m], 0.0, self.v)
+        linear = (told @ self.l[:, :, None])[:, :, 0]
+        units = np.eye(frame.W.shape[1])[:, p]
+        parts = told @ np.concatenate([v[:, None] * frame.W.T, v[:, None, i] * units], axis=2)
+        used = self.tell_signs(m)
         used = used if used.any() else fits
         for _ in range(max_rounds):
-            A = (self.v[used][:, None, :] * frame.W.T[None]).reshape(-1, m)
-            units = np.eye(frame.W.shape[1])[p].T
-            extra = (self.v[used][:, None, i] * units[None]).reshape(len(A), len(i))
-            A = np.hstack([A, extra])
+            A = parts[used].reshape(-1, parts.shape[2])
             sizes = np.linalg.norm(A, axis=0)
             live = sizes > HALF_DIGITS * sizes.max(initial=0.0)
             U, s, Vt = np.linalg.svd(A[:, live] / sizes[live], full_matrices=False)
             n = int((s > HALF_DIGITS * s.max(initial=0.0)).sum())
-            x = Vt[:n].T @ (U[:, :n].T @ -self.l[used].ravel() / s[:n]) / sizes[live]
+            x = Vt[:n].T @ (U[:, :n].T @ -linear[used].ravel() / s[:n]) / sizes[live]
             # What the system does not tell has a part outside its row space.
-            told = (Vt[:n] ** 2).sum(axis=0) > 1.0 - HALF_DIGITS
+            is_told = (Vt[:n] ** 2).sum(axis=0) > 1.0 - HALF_DIGITS
             # The unknowns that are live are signs, then what is missing of weights.
-            found, is_told = np.zeros(A.shape[1]), np.zeros(A.shape[1], dtype=bool)
-            found[live], is_told[live] = x, told
+            found, are_told = np.zeros(A.shape[1]), np.zeros(A.shape[1], dtype=bool)
+            found[live], are_told[live] = x, is_told
             phi = np.round(found[:m]).clip(0.0, 1.0)
-            known = is_told[:m] & (np.abs(found[:m] - phi) < off)
+            known = are_told[:m] & (np.abs(found[:m] - phi) < off)
             missing = np.zeros(frame.W.shape)
-            missing[i, p] = np.where(is_told[m:] & (phi[i] > 0.5), found[m:], 0.0)
-            left = np.linalg.norm(self.l + (self.v * phi) @ (frame.W + missing), axis=1)
-            size = np.abs(self.v) @ np.linalg.norm(frame.W, axis=1)
-            fits = left <= fit * size
+            missing[i, p] = np.where(are_told[m:] & (phi[i] > 0.5), found[m:], 0.0)
+            left = told @ (self.l + (v * phi) @ (frame.W + missing))[:, :, None]
+            size = np.abs(v) @ np.linalg.norm(frame.W, axis=1)
+            fits = np.linalg.norm(left[:, :, 0], axis=1) <= fit * size
             if known[live[:m]].all() or fits[used].all() or not (used & fits).any():
                 break
             used = used & fits

@@ -93,7 +93,7 @@ class LayerSearch:
 
     segments: tuple[int, ...] = (0, 4, 6, 8, 12, 16, 24, 32)
     """Segments of one round after the other, on which seeds are looked for; 0 for those known."""
-    more_segments: tuple[int, ...] = (0, 24, 32, 48)
+    more_segments: tuple[int, ...] = (0, 24)
     """Of rounds that look again, where nothing above a layer can be found."""
     spread: float = 1.5
     """Standard deviation of their ends."""
@@ -489,9 +489,8 @@ class Layers:
         if not len(frame.b):
             return
         s, known, fits, missing = level.rows.signs(frame, level.unknown_below)
-        # A row says nothing of signs where a weight is missing of it.
-        whole = ~level.rows.undetermined.any(axis=1)
-        voters = whole if whole.any() else ~whole
+        voters = level.rows.tell_signs(len(frame.b))
+        voters = voters if voters.any() else ~voters
         is_sure = bool(known.all() and fits[voters].mean() > self.search.agree)
         if surely and not is_sure:
             return
@@ -499,8 +498,8 @@ class Layers:
         n_fit, n_voters = int(fits[voters].sum()), int(voters.sum())
         log.info("signs: %d of %d, %d of %d rows fit", known.sum(), len(s), n_fit, n_voters)
         if is_sure and not surely:
-            # Rows of which all is known, and which say other signs, are none.
-            false = ~fits & whole
+            # Rows that say other signs are none.
+            false = ~fits & voters
             level.walks = [
                 w for w, is_false in zip(level.walks, false, strict=True) if not is_false
             ]

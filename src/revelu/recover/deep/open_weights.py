@@ -13,7 +13,7 @@ import scipy.linalg
 
 from revelu.network import Network
 from revelu.numerics.confidence import SIGMAS
-from revelu.numerics.float64 import EPS, HALF_DIGITS
+from revelu.numerics.float64 import EPS, HALF_DIGITS, TINY
 from revelu.numerics.records import Records
 from revelu.numerics.reweighting import LeastDeviations
 from revelu.recover.deep.estimate import Estimate
@@ -115,13 +115,13 @@ class OpenWeights(Records):
         """
         A = network.weights[-1] / unit[:, None]
         for _ in range(max_steps):
-            parts = self.shown(network, X)
-            left = (Y - network(X)) / unit
+            moves, chance = self.shown(network, X)
+            parts, left = moves * chance, (Y - network(X)) / unit
             some = self._telling(parts, np.abs(left).max(axis=1))
             if not len(some):
                 break
             F = (parts[some][:, None, :] * A[:, self.rows]).reshape(-1, len(self))
-            x = robust_solution(F, left[some].ravel(), noise)
+            x = robust_solution(F, (left * chance)[some].ravel(), noise)
             network = self._changed(network, x)
             if np.abs(F @ x).max(initial=0.0) <= noise:
                 break
@@ -175,12 +175,19 @@ class OpenWeights(Records):
         biases = [*network.biases[:-2], network.biases[-2] + db, network.biases[-1]]
         return Network(weights, biases, skip=network.skip)
 
-    def shown(self, network: Network, X: FloatArray) -> FloatArray:
-        """How far the sum of each row moves along its directions where it is on, (n, p)."""
+    def shown(self, network: Network, X: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """How far the sum of each row moves along its directions where it is on, (n, p).
+
+        And the chance, (n, 1), that no row changes its state by them, up to where answers are
+        linear: unknowns of size 1 or smaller, taken as uniform, leave a sum ``z`` its sign with
+        probability ``|z| / |move|`` at least.
+        """
         h = network.activations(X)[-2]
-        on = h @ network.weights[-2].T + network.biases[-2] > 0
-        parts = h @ self.directions[:, :-1].T + self.directions[:, -1]
-        return np.asarray(parts * on[:, self.rows])
+        sums = (h @ network.weights[-2].T + network.biases[-2])[:, self.rows]
+        moves = h @ self.directions[:, :-1].T + self.directions[:, -1]
+        sizes = np.abs(sums)
+        chance = (sizes / np.maximum(np.abs(moves), sizes).clip(TINY)).prod(axis=1, keepdims=True)
+        return moves * (sums > 0), np.asarray(chance)
 
     def _telling(self, parts: FloatArray, left: FloatArray, *, most: int = 800) -> IntArray:
         """Points that show each direction best, those that are off most, and some others."""

@@ -9,9 +9,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from revelu.network import Network
-from revelu.numerics.bisection import bisect
 from revelu.numerics.float64 import HALF_DIGITS
-from revelu.types import BoolArray, FloatArray, IntArray
+from revelu.types import BoolArray, FloatArray
 
 
 class Stack:
@@ -100,19 +99,6 @@ class Stack:
         faint = HALF_DIGITS
         return [v[s > faint * s[0]] for s, v in zip(sizes, V, strict=True)]
 
-    def distances(self, X: FloatArray) -> FloatArray:
-        """How far inputs are from the nearest hyperplane, shape (n,), as regions continue.
-
-        Relative to the size of the input; infinite where no neuron's sum changes.
-        """
-        nearest = np.full(len(X), np.inf)
-        for J, z in self._network.linear_maps(X):
-            slopes = np.linalg.norm(J, axis=2)
-            apart = np.abs(z) / np.where(slopes > 0, slopes, 1.0)
-            apart = np.where(slopes > 0, apart, np.inf).min(axis=1, initial=np.inf)
-            nearest = np.minimum(nearest, apart)
-        return np.asarray(nearest / np.sqrt(1.0 + (X**2).mean(axis=1)))
-
     def explains(self, X: FloatArray, rtol: float) -> BoolArray:
         """Tell which critical points are those of a known neuron, shape (n,).
 
@@ -120,9 +106,16 @@ class Stack:
         ----------
         X : ndarray, shape (n, dim_in)
         rtol : float
-            A point lies on a hyperplane if it is this near, relative to its own size.
+            A point lies on a hyperplane if it is this near, as its region continues, relative to
+            its own size.
         """
-        return np.asarray(self.distances(X) <= rtol)
+        nearest = np.full(len(X), np.inf)
+        for J, z in self._network.linear_maps(X):
+            slopes = np.linalg.norm(J, axis=2)
+            apart = np.abs(z) / np.where(slopes > 0, slopes, 1.0)
+            apart = np.where(slopes > 0, apart, np.inf).min(axis=1, initial=np.inf)
+            nearest = np.minimum(nearest, apart)
+        return np.asarray(nearest <= rtol * np.sqrt(1.0 + (X**2).mean(axis=1)))
 
     def breaks(self, x0: FloatArray, v: FloatArray, lo: float, hi: float) -> FloatArray:
         """Return where on ``x0 + t v``, ``lo < t < hi``, known neurons change, in order."""
@@ -132,32 +125,3 @@ class Stack:
         """Return where known neurons change on each segment, as shares of it, in order."""
         pairs = zip(starts, ends - starts, strict=True)
         return [self.breaks(x, v, 0.0, 1.0) for x, v in pairs]
-
-    def crossings(
-        self, w: FloatArray, b: float, on: FloatArray, off: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """Find where a neuron on top of the stack changes its state between inputs.
-
-        Parameters
-        ----------
-        w : ndarray, shape (dim_out,)
-        on, off : ndarray, shape (n, dim_in)
-            Inputs at which its sum is positive, and negative.
-
-        Returns
-        -------
-        X : ndarray, shape (m, dim_in)
-        normals : ndarray, shape (m, dim_in)
-            Unit rows; points at which the sum has no gradient are left out.
-        """
-        arms = on - off
-
-        def is_off(rows: IntArray, t: FloatArray) -> BoolArray:
-            return np.asarray(self.outputs(off[rows] + t[:, None] * arms[rows]) @ w + b < 0)
-
-        t = bisect(is_off, np.zeros(len(on)), np.ones(len(on)), 0.0)
-        X = off + t[:, None] * arms
-        slopes = w @ self.maps(X)[0]
-        sizes = np.linalg.norm(slopes, axis=1)
-        kept = sizes > 0
-        return X[kept], slopes[kept] / sizes[kept, None]
