@@ -138,6 +138,8 @@ class TraceTuning:
     """The share of the gradient that has to be left across a line."""
     rounding: float = 1e-5
     """Error of a place: rows below have some."""
+    slack: float = 3.0
+    """Errors of seeds and answers are taken for ``slack`` times what they are."""
     surprise: float = 4.0
     """Standard errors by which a kink may be off, and more strongly forgotten in the end."""
     far: float = 2.5
@@ -239,7 +241,7 @@ class Trace:
         self.rows = [*self.below.slopes(here, np.eye(len(seed.x)))]
         self.rows.append(self.below.features(seed.x[None])[0])
         self.values = [*map(float, seed.normal), 0.0]
-        normal = seed.error + 10.0 * how.rounding
+        normal = how.slack * seed.error + 10.0 * how.rounding
         self.errors = [normal] * len(seed.x) + [how.rounding + self.place]
         self.points = [seed.x]
         if seed.row is not None:
@@ -247,7 +249,7 @@ class Trace:
             size = np.linalg.norm(seed.row) / np.sqrt(len(seed.row))
             self.rows += [*np.eye(len(seed.row))]
             self.values += [*map(float, seed.row)]
-            self.errors += [seed.row_error * float(size)] * len(seed.row)
+            self.errors += [how.slack * seed.row_error * float(size)] * len(seed.row)
         self._solve()
 
     @property
@@ -284,7 +286,7 @@ class Trace:
         aside = np.linalg.norm(seen.jumps - np.outer(jumps, self.direction), axis=1)
         error = np.hypot(
             seen.error * np.linalg.norm(seen.jumps, axis=1),
-            self.seed.error * foretold,
+            self.how.slack * self.seed.error * foretold,
         )
         most = self.how.surprise * np.hypot(error, self.strength * places.vague)
         most += 1e-2 * foretold
@@ -298,7 +300,7 @@ class Trace:
         for i in those:
             self.rows += [self.below.features(points[i][None])[0], places.slopes[i]]
             self.values += [0.0, float(jumps[i] / self.strength)]
-            place = self.how.rounding + float(seen.tau_error[i])
+            place = self.how.rounding + self.how.slack * float(seen.tau_error[i])
             self.errors.append(float(slope[i] * place))
             self.errors.append(float(2.0 * error[i] / self.strength + 1e-3 * slope[i]))
             self.points.append(points[i])
