@@ -16,6 +16,7 @@ import numpy as np
 
 from revelu.errors import SaturatedError
 from revelu.numerics.confidence import SIGMAS
+from revelu.numerics.reweighting import larger_than_said
 from revelu.probe.line import Ask, Line
 from revelu.probe.piece import Answer, Piece
 from revelu.probe.scan import LineScan
@@ -77,6 +78,8 @@ class KinkSearch:
     many_pieces: int = 192
     max_pieces: int = 4_000
     errors: Errors | None = None
+    fewest: int = 8
+    """Points inside pieces that say how much answers err on a line."""
 
     def __post_init__(self) -> None:
         self.delta = self.side * float(np.sqrt(self.nu))
@@ -86,7 +89,7 @@ class KinkSearch:
         self.interval = (max(self.interval[0], -farthest), min(self.interval[1], farthest))
         self.pieces: list[Piece] = []
         self.sum_squares = np.zeros_like(self.scale)
-        self.n_asked = 0
+        self.n_asked, self.strain = 0, 1.0
 
     @property
     def sigma(self) -> FloatArray:
@@ -94,7 +97,7 @@ class KinkSearch:
         size = np.maximum(self.scale, self._seen)
         if self.errors is not None:
             size = np.where(self.scale > 0.0, self.scale, size)
-        return np.asarray(self.nu * size)
+        return np.asarray(self.strain * self.nu * size)
 
     @property
     def _seen(self) -> FloatArray:
@@ -164,6 +167,7 @@ class KinkSearch:
 
     def _merge_and_analyse(self) -> list[_Gap]:
         """Merge what is one piece, absorb outliers, then look at every gap."""
+        self._weigh()
         self._absorb()
         i = 0
         while i + 1 < len(self.pieces):
@@ -173,6 +177,17 @@ class KinkSearch:
             else:
                 i += 1
         return [self._analyse(a, b) for a, b in zip(self.pieces, self.pieces[1:], strict=False)]
+
+    def _weigh(self) -> None:
+        """Take for the line's errors what inner points are off by, where that is more.
+
+        Terms that cancel are larger on some lines than where the law was measured.
+        """
+        if self.errors is None:
+            return
+        off = np.concatenate([piece.off(self.sigma / self.strain) for piece in self.pieces])
+        if len(off) >= self.fewest:
+            self.strain = larger_than_said(off)
 
     def _fits(self, piece: Piece, answer: Answer) -> bool:
         """Whether a point lies on the line of a piece, which takes two points."""

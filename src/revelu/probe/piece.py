@@ -130,6 +130,23 @@ class Piece:
         i, j = self.support()
         return np.asarray(np.hypot(self.errors[i], self.errors[j]) / self.extent())
 
+    def off(self, sigma: FloatArray) -> FloatArray:
+        """How far inner points lie off the line, in standard errors, shape (n, k).
+
+        Parameters
+        ----------
+        sigma : ndarray, shape (k,)
+            The line's errors.
+        """
+        unit, found = (
+            np.where(sigma > 0.0, sigma, 1.0),
+            np.zeros((max(len(self.ts) - 2, 0), len(sigma))),
+        )
+        for i, (t, g, error) in enumerate(self.answers[1:-1]):
+            value, own = self.extrapolate(t)
+            found[i] = np.abs(value - g) / unit / np.hypot(error, own)
+        return found
+
     def strained(self, sigma: FloatArray) -> "Piece":
         """Return the same with errors that its inner points bear out: it may hide a faint bend.
 
@@ -138,10 +155,7 @@ class Piece:
         sigma : ndarray, shape (k,)
             The line's errors.
         """
-        strain, unit = 1.0, np.where(sigma > 0.0, sigma, 1.0)
-        for t, g, error in self.answers[1:-1]:
-            value, own = self.extrapolate(t)
-            strain = max(strain, float((np.abs(value - g) / unit / np.hypot(error, own)).max()))
+        strain = float(self.off(sigma).max(initial=1.0))
         return Piece(self.ts, self.gs, [strain * error for error in self.errors])
 
     def holds(self, answer: Answer, sigma: FloatArray) -> bool:
