@@ -18,7 +18,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from revelu.numerics.confidence import SIGMAS
 from revelu.numerics.reweighting import LeastDeviations, reweighted
 from revelu.probe.corner_kinks import CornerKinks
-from revelu.probe.corner_units import SeenFilter
+from revelu.probe.seen_filters import SeenFilter
 from revelu.types import FloatArray
 
 __all__ = ["CornerEnds"]
@@ -77,11 +77,16 @@ class CornerEnds:
     @property
     def _slack(self) -> FloatArray:
         """What may be left of each line for the errors of answers and filters, (n,)."""
-        k, n_each = self.D.shape[1], (len(self.A) - 1) // max(len(self.filters), 1)
-        errors = np.repeat([one.error for one in self.filters], n_each)[:, None]
-        size = np.sqrt((self.X[:, self.corner.pixels.ravel()] ** 2).sum(axis=1))
-        own = np.linalg.norm((self.A[:-1] * errors)[None] / self.errors[:, None], axis=(1, 2))
-        return np.asarray(np.sqrt(k) + SIGMAS * np.hypot(1.0, own * size))
+        k, rng, filters = self.D.shape[1], self.corner.draws.rng, self.filters
+        P, own = self._features(self.X), np.zeros(len(self.X))
+        # As many draws as a filter has numbers.
+        n_draws = len(filters[0].row) if filters else 0
+        for _ in range(n_draws):
+            self.filters = [one.drawn(rng) for one in filters]
+            off = (self._features(self.X) - P) @ self.A
+            own += ((off / self.errors) ** 2).sum(axis=1) / n_draws
+        self.filters = filters
+        return np.asarray(np.sqrt(k) + SIGMAS * np.sqrt(1.0 + own))
 
     def _drawn(self, n: int) -> FloatArray:
         """Lines as they are asked elsewhere, and, every other one, with pixels at their ends.

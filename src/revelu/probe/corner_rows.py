@@ -17,8 +17,9 @@ from revelu.numerics.confidence import SIGMAS
 from revelu.numerics.lone_kinks import bends
 from revelu.probe.corner_ends import CornerEnds
 from revelu.probe.corner_kinks import CornerKinks, CornerLines
-from revelu.probe.corner_units import CornerUnit, SeenFilter, alike
+from revelu.probe.corner_units import CornerUnit, alike
 from revelu.probe.draws import Draws
+from revelu.probe.seen_filters import SeenFilter, associated
 from revelu.types import IntArray
 
 __all__ = ["CornerRows"]
@@ -133,7 +134,8 @@ class CornerRows:
         corner = self._corner(next(iter(self.boxes)), self.entry).corner
         corner.look(self.how.most_rounds[0])
         if not corner.jumps and self._collect():
-            while self.look_beside(self.how.most_rounds[1]):
+            # What is left there for certain is another filter's.
+            while self.look_beside(1.0):
                 pass
 
     def _corner(self, turns: tuple[int, ...], entry: tuple[int, int, int]) -> CornerEnds:
@@ -147,23 +149,28 @@ class CornerRows:
             self.corners[turns, entry] = CornerEnds(corner, entry[1:])
         return self.corners[turns, entry]
 
-    def look_beside(self, n_looks: int) -> bool:
+    def look_beside(self, least: float = 0.0) -> bool:
         """Find filters beside those that are known, and return whether there are any.
 
         Lines are asked along pixels at corners across which answers differ most by what those do
-        not tell.
+        not tell, until a few looks in a row have shown none.
+
+        Parameters
+        ----------
+        least : float
+            What is left of a line there, in what the errors of filters leave at most.
         """
         n_before = len(self.found)
         at_corners = [entry for entry in self._entries if not any(entry[1:])]
         unknown: dict[Corner, float] = {}
         for at in product(self.boxes, {self.entry: 0, **dict.fromkeys(at_corners)}):
-            turned = _turned(*at[0])
-            filters = [replace(one, kernel=one.kernel[turned]) for one in self.found]
-            n = n_looks * self.how.asked[0]
-            unknown[at] = self._corner(*at).hold_against(filters, n, ties=self.ties)
-        for _ in range(n_looks):
+            filters = [one.turned(_turned(*at[0])) for one in self.found]
+            ends = self._corner(*at)
+            unknown[at] = ends.hold_against(filters, self.how.asked[0], ties=self.ties)
+        log.debug("unknown: %s", unknown)
+        for _ in range(self.how.most_rounds[0]):
             at = max(unknown, key=lambda at: unknown[at])
-            if unknown[at] == 0.0:
+            if unknown[at] <= least:
                 break
             log.debug("%s: %.2g of its errors unknown", at, unknown[at])
             ends = self.corners[at]
@@ -174,7 +181,7 @@ class CornerRows:
             if len(self.found) > n_before:
                 return True
             # What was not understood may be with more lines, but others come first.
-            unknown[at] /= 2.0
+            del unknown[at]
         return False
 
     @property
@@ -199,20 +206,10 @@ class CornerRows:
         extents = Counter(extent for _, unit in units if (extent := unit.extent) is not None)
         if not extents:
             return False
-        extent = self.extent or extents.most_common(1)[0][0]
-        self.extent = extent
-        atol = 1.0 / self.how.asked[1]
-        for turned, unit in units:
-            for one in unit.filters(extent):
-                new = replace(one, kernel=one.kernel[turned])
-                same = [other for other in self.found if new.is_of(other, atol)]
-                best = new.merged(same)
-                if not any(best is other for other in same):
-                    self.found = [
-                        other for other in self.found if not any(other is o for o in same)
-                    ]
-                    self.found.append(best)
-        return any(not any(one is other for other in before) for one in self.found)
+        self.extent = self.extent or extents.most_common(1)[0][0]
+        seen = [one.turned(sides) for sides, unit in units for one in unit.filters(self.extent)]
+        self.found = associated(seen, before)
+        return len(self.found) > len(before)
 
     def _last(self, axis: int) -> int:
         """The last row or column that the outputs see: windows may leave some out."""
