@@ -134,8 +134,7 @@ class CornerRows:
         corner = self._corner(next(iter(self.boxes)), self.entry).corner
         corner.look(self.how.most_rounds[0])
         if not corner.jumps and self._collect():
-            # What is left there for certain is another filter's.
-            while self.look_beside(1.0):
+            while self.look_beside():
                 pass
 
     def _corner(self, turns: tuple[int, ...], entry: tuple[int, int, int]) -> CornerEnds:
@@ -146,43 +145,50 @@ class CornerRows:
             pixels = self.image.pixels(box[0], box[1]).reshape(shape)[_turned(*turns)]
             along = int(np.ravel_multi_index(entry, shape))
             corner = CornerKinks(self.how, self.draws, self.image.size, pixels, along)
-            self.corners[turns, entry] = CornerEnds(corner, entry[1:])
+            self.corners[turns, entry] = CornerEnds(corner, _turned(*turns), entry[1:])
         return self.corners[turns, entry]
 
-    def look_beside(self, least: float = 0.0) -> bool:
+    def look_beside(self) -> bool:
         """Find filters beside those that are known, and return whether there are any.
 
         Lines are asked along pixels at corners across which answers differ most by what those do
         not tell, until a few looks in a row have shown none.
-
-        Parameters
-        ----------
-        least : float
-            What is left of a line there, in what the errors of filters leave at most.
         """
         n_before = len(self.found)
-        at_corners = [entry for entry in self._entries if not any(entry[1:])]
-        unknown: dict[Corner, float] = {}
-        for at in product(self.boxes, {self.entry: 0, **dict.fromkeys(at_corners)}):
-            filters = [one.turned(_turned(*at[0])) for one in self.found]
-            ends = self._corner(*at)
-            unknown[at] = ends.hold_against(filters, self.how.asked[0], ties=self.ties)
+        unknown = self._unknown()
         log.debug("unknown: %s", unknown)
         for _ in range(self.how.most_rounds[0]):
             at = max(unknown, key=lambda at: unknown[at])
-            if unknown[at] <= least:
+            if unknown[at] == 0.0:
                 break
             log.debug("%s: %.2g of its errors unknown", at, unknown[at])
             ends = self.corners[at]
             # The first lines at a corner show those that are known there as well.
             n = self.how.asked[2 if len(ends.corner.X) else 0]
-            ends.corner.look_at(ends.between(n))
-            self._collect()
-            if len(self.found) > n_before:
-                return True
+            shown = ends.between(n)
+            for _ in range(self.how.most_rounds[0]):
+                n_lines = len(ends.corner.X)
+                others = ends.corner.look_at(shown)
+                self._collect()
+                if len(self.found) > n_before:
+                    return True
+                # Of what hardly ever bends too few lines tell: others near those.
+                others = others[others >= n_lines]
+                if not len(others):
+                    break
+                shown = ends.corner.near(others, self.how.asked[2])
             # What was not understood may be with more lines, but others come first.
             del unknown[at]
         return False
+
+    def _unknown(self) -> dict[Corner, float]:
+        """What is left of lines at corners, in what the errors of filters leave at most."""
+        at_corners = [entry for entry in self._entries if not any(entry[1:])]
+        unknown: dict[Corner, float] = {}
+        for at in product(self.boxes, {self.entry: 0, **dict.fromkeys(at_corners)}):
+            ends = self._corner(*at)
+            unknown[at] = ends.hold_against(self.found, self.how.asked[0], ties=self.ties)
+        return unknown
 
     @property
     def open_filters(self) -> OpenFilters:
@@ -208,7 +214,8 @@ class CornerRows:
             return False
         self.extent = self.extent or extents.most_common(1)[0][0]
         seen = [one.turned(sides) for sides, unit in units for one in unit.filters(self.extent)]
-        self.found = associated(seen, before)
+        # A row that is not known to differ from 0 is none yet.
+        self.found = associated([one for one in seen if SIGMAS * one.error < 1.0], before)
         return len(self.found) > len(before)
 
     def _last(self, axis: int) -> int:

@@ -64,11 +64,11 @@ class SeenFilter:
         """Return it with other numbers, b last."""
         return replace(self, kernel=row[:-1].reshape(self.kernel.shape), b=float(row[-1]))
 
-    def drawn(self, rng: np.random.Generator) -> "SeenFilter":
-        """A filter as far from this one as the true one is."""
+    @property
+    def roots(self) -> FloatArray:
+        """One standard error in each of its directions, in rows, (entries + 1, entries + 1)."""
         values, V = np.linalg.eigh(self.covariance)
-        root = V * np.sqrt(np.maximum(values, 0.0))
-        return self.with_row(self.row + root @ rng.standard_normal(len(root)))
+        return np.asarray((V * np.sqrt(np.maximum(values, 0.0))).T)
 
     def compared(self, other: "SeenFilter") -> tuple[float, float, FloatArray]:
         """Return the scale of another one, how many errors apart they are then, and their weights.
