@@ -197,7 +197,9 @@ class CornerRows:
         biases = np.array([one.b for one in self.found])
         is_open = np.array([not one.is_oriented for one in self.found])
         is_least = np.array([one.is_least for one in self.found])
-        return OpenFilters(kernels, biases, is_open, is_least, self.image.shape, self.draws.on)
+        roots = np.array([one.roots for one in self.found])
+        shape = self.image.shape
+        return OpenFilters(kernels, biases, is_open, is_least, shape, self.draws.on, roots)
 
     def _collect(self) -> bool:
         """Filters of all corners, each of them once; return whether some were not known."""
