@@ -134,7 +134,8 @@ class CornerRows:
         corner = self._corner(next(iter(self.boxes)), self.entry).corner
         corner.look(self.how.most_rounds[0])
         if not corner.jumps and self._collect():
-            while self.look_beside():
+            # What is left beyond the errors of filters is another filter's.
+            while self.look_beside(1.0):
                 pass
 
     def _corner(self, turns: tuple[int, ...], entry: tuple[int, int, int]) -> CornerEnds:
@@ -148,18 +149,23 @@ class CornerRows:
             self.corners[turns, entry] = CornerEnds(corner, _turned(*turns), entry[1:])
         return self.corners[turns, entry]
 
-    def look_beside(self) -> bool:
+    def look_beside(self, least: float = 0.0) -> bool:
         """Find filters beside those that are known, and return whether there are any.
 
         Lines are asked along pixels at corners across which answers differ most by what those do
         not tell, until a few looks in a row have shown none.
+
+        Parameters
+        ----------
+        least : float
+            What is left of a line, in what errors leave at most, where there is nothing to look for.
         """
         n_before = len(self.found)
         unknown = self._unknown()
         log.debug("unknown: %s", unknown)
         for _ in range(self.how.most_rounds[0]):
             at = max(unknown, key=lambda at: unknown[at])
-            if unknown[at] == 0.0:
+            if unknown[at] <= least:
                 break
             log.debug("%s: %.2g of its errors unknown", at, unknown[at])
             ends = self.corners[at]
