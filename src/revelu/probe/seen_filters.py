@@ -71,11 +71,8 @@ class SeenFilter:
         return np.asarray((V * np.sqrt(np.maximum(values, 0.0))).T)
 
     def compared(self, other: "SeenFilter") -> tuple[float, float, FloatArray]:
-        """Return the scale of another one, how many errors apart they are then, and their weights.
-
-        Where a bias is the least that it may be, kernels decide.
-        """
-        n = self.kernel.size + (not (self.is_least or other.is_least))
+        """Return the scale of another one, how many errors apart they are then, and weights."""
+        n = self._n_compared(other)
         a, b = self.row[:n], other.row[:n]
         scale = float(a @ b) / float(b @ b)
         # No row is known better than to the digits of the inputs.
@@ -91,12 +88,15 @@ class SeenFilter:
 
     def is_near(self, other: "SeenFilter", n_known: int) -> bool:
         """Whether none of this many random rows was as near to another one."""
-        if self.is_least or other.is_least:
-            return False
-        a, b = (one.row / np.linalg.norm(one.row) for one in (self, other))
+        n = self._n_compared(other)
+        a, b = (one.row[:n] / np.linalg.norm(one.row[:n]) for one in (self, other))
         # Directions within an angle, whatever their signs, are this share of all.
-        share = betainc((len(a) - 1) / 2.0, 0.5, max(1.0 - float(a @ b) ** 2, 0.0))
+        share = betainc((n - 1) / 2.0, 0.5, max(1.0 - float(a @ b) ** 2, 0.0)) if n > 1 else 1.0
         return bool(n_known * share <= FALSE_ALARM)
+
+    def _n_compared(self, other: "SeenFilter") -> int:
+        """How many numbers decide: where a bias is the least that it may be, the kernel's."""
+        return self.kernel.size + (not (self.is_least or other.is_least))
 
     def oriented_by(self, other: "SeenFilter") -> "SeenFilter":
         """Return it with the sign of another estimate of it, where that is known alone."""
