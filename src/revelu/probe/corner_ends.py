@@ -86,7 +86,11 @@ class CornerEnds:
     @property
     def _slack(self) -> FloatArray:
         """What may be left of each line for the errors of answers and filters, (n,)."""
-        own = ((self._moves() / self.errors[:, None]) ** 2).sum(axis=(1, 2))
+        P, moves = self._features(self.X), self._moves()
+        flat = moves.reshape(len(P), -1)
+        # What is fitted takes its part of them, and errs by that on other lines.
+        moves = (flat - P @ np.linalg.lstsq(P, flat, rcond=None)[0]).reshape(moves.shape)
+        own = ((moves / self.errors[:, None]) ** 2).sum(axis=(1, 2))
         return np.asarray(np.sqrt(self.D.shape[1]) + SIGMAS * np.sqrt(1.0 + own))
 
     def _moves(self) -> FloatArray:
