@@ -87,11 +87,12 @@ class SeenFilter:
         return scale, float(np.sqrt(max(apart @ W @ apart, 0.0))), W
 
     def is_near(self, other: "SeenFilter", n_known: int) -> bool:
-        """Whether none of this many random rows was as near to another one."""
-        n = self._n_compared(other)
-        a, b = (one.row[:n] / np.linalg.norm(one.row[:n]) for one in (self, other))
+        """Whether none of this many random kernels was as near to another one's."""
+        cosine = float((self.kernel * other.kernel).sum())
+        cosine /= float(np.linalg.norm(self.kernel) * np.linalg.norm(other.kernel))
         # Directions within an angle, whatever their signs, are this share of all.
-        share = betainc((n - 1) / 2.0, 0.5, max(1.0 - float(a @ b) ** 2, 0.0)) if n > 1 else 1.0
+        n, sine = self.kernel.size, max(1.0 - cosine**2, 0.0)
+        share = betainc((n - 1) / 2.0, 0.5, sine) if n > 1 else 1.0
         return bool(n_known * share <= FALSE_ALARM)
 
     def _n_compared(self, other: "SeenFilter") -> int:
@@ -160,6 +161,6 @@ def _match(new: SeenFilter, known: list[SeenFilter]) -> int | None:
     best = int(np.argmin(apart))
     if apart[best] <= new.most_apart:
         return best
-    near = [abs(float(one.row @ new.row)) / np.linalg.norm(one.row) for one in known]
+    near = [abs((one.kernel * new.kernel).sum()) / np.linalg.norm(one.kernel) for one in known]
     best = int(np.argmax(near))
     return best if known[best].is_near(new, len(known)) else None
