@@ -53,7 +53,8 @@ def test_filters_that_are_known_leave_nothing_of_the_ends_of_lines(entry):
     assert ends_of(network, entry).hold_against(seen(network), 24, ties=False) == 0.0
 
 
-def test_errors_of_filters_leave_what_they_may(size=1e-2):
+@pytest.mark.parametrize("size", [1e-4, 1e-2])
+def test_errors_of_filters_leave_what_they_may(size):
     network = made("average")
     left = ends_of(network).hold_against(seen(network, size), 24, ties=False)
     assert 0.0 < left <= 1.0

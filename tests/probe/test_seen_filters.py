@@ -94,11 +94,15 @@ def test_a_sign_that_another_corner_tells_is_taken_and_a_bound_on_a_bias_is_not(
     rng = np.random.default_rng(10)
     row = rng.standard_normal(5)
     sure = seen(row, errors(1e-4, rng), rng, -1.0)
-    bound = seen(row - np.append(np.zeros(4), 0.5), errors(1e-3, rng), rng, is_least=True, is_oriented=True)
+    bound = seen(
+        row - np.append(np.zeros(4), 0.5), errors(1e-3, rng), rng, is_least=True, is_oriented=True
+    )
     (found,) = associated([bound, sure], [])
     assert found.is_oriented
     assert not found.is_least
-    np.testing.assert_allclose(found.row / np.linalg.norm(found.row), row / np.linalg.norm(row), atol=1e-3)
+    np.testing.assert_allclose(
+        found.row / np.linalg.norm(found.row), row / np.linalg.norm(row), atol=1e-3
+    )
 
 
 def test_rows_and_columns_turn_with_their_errors():

@@ -136,12 +136,11 @@ class OpenFilters:
         explained = [one for left, chance, one in tried if left <= chance * least]
         # What has fewer numbers may leave what the filters' own errors do.
         fewest = min((one.n_features for one in explained), default=0)
-        explained += [
-            one
-            for left, chance, one in tried
-            if one.n_features < fewest and chance * least < left
-            and left <= chance * np.hypot(error, one.own_error(X, Y))
-        ]
+        for left, chance, one in tried:
+            if one.n_features >= fewest or left <= chance * least:
+                continue
+            if left <= chance * np.hypot(error, one.own_error(X, Y)):
+                explained.append(one)
         return sorted(explained, key=lambda one: one.n_features)
 
     def own_error(self, X: FloatArray, Y: FloatArray) -> float:

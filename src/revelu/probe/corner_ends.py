@@ -96,7 +96,9 @@ class CornerEnds:
     def _moves(self) -> FloatArray:
         """What lines change by as each filter moves by an error in each direction, (n, m, k)."""
         found = [np.empty((len(self.X), 0, self.D.shape[1]))]
-        for one, A in zip(self.filters, np.split(self.A[:-1], max(len(self.filters), 1)), strict=True):
+        for one, A in zip(
+            self.filters, np.split(self.A[:-1], max(len(self.filters), 1)), strict=True
+        ):
             moved = [one, *(one.with_row(one.row + root) for root in one.roots)]
             H = self._features(self.X, moved)[:, :-1].reshape(len(self.X), len(moved), -1)
             found.append((H[:, 1:] - H[:, :1]) @ A)

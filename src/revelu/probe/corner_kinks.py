@@ -159,7 +159,7 @@ class CornerKinks:
         rng, X, near = self.draws.rng, self.drawn(n), self.X[self.draws.rng.choice(lines, n)]
         at, one = np.arange(n), rng.choice(self.others, n)
         near[at, one] = (near[at, one] + X[at, one]) / 2.0
-        return near
+        return np.asarray(near)
 
     def drawn(self, n: int) -> FloatArray:
         """Images, (n, size)."""

@@ -158,7 +158,7 @@ class CornerRows:
         Parameters
         ----------
         least : float
-            What is left of a line, in what errors leave at most, where there is nothing to look for.
+            What may be left of a line, in what errors leave at most.
         """
         n_before = len(self.found)
         unknown = self._unknown()

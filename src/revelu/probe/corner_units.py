@@ -100,13 +100,13 @@ class CornerUnit:
         b = -float((self._kinks()[:, :-1] @ kernel.ravel()).min())
         box, (row, column) = cropped(self._row(one)[0], 0.0)
         read = np.arange(kernel.size).reshape(self.shape)
-        read = read[:, row : row + box.shape[1], column : column + box.shape[2]].ravel()
+        read = read[:, row : row + box.shape[1], column : column + box.shape[2]]
         sums = summed(np.eye(box.size).reshape(*box.shape, box.size), shift)
         sums = scale * sums[:, :height, :width].reshape(tied.size, box.size)
         kernel = kernel[:, : extent[0], : extent[1]]
         at = np.arange(kernel.size).reshape(kernel.shape)[:, :height, :width].ravel()
         covariance = np.zeros((kernel.size + 1, kernel.size + 1))
-        C = self.corner.row(one.face)[1][np.ix_(read, read)]
+        C = self.corner.row(one.face)[1][np.ix_(read.ravel(), read.ravel())]
         covariance[np.ix_(at, at)] = sums @ C @ sums.T
         return SeenFilter(kernel, b, covariance, True, True)
 

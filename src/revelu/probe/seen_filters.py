@@ -84,7 +84,7 @@ class SeenFilter:
             if abs(scale - before) <= np.finfo(np.float32).eps * abs(scale):
                 break
         apart = a - scale * b
-        return scale, float(np.sqrt(max(apart @ W @ apart, 0.0))), W
+        return scale, float(np.sqrt(max(float(apart @ W @ apart), 0.0))), np.asarray(W)
 
     def is_near(self, other: "SeenFilter", n_known: int) -> bool:
         """Whether none of this many random kernels was as near to another one's."""
