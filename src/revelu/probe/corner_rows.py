@@ -149,7 +149,7 @@ class CornerRows:
             self.corners[turns, entry] = CornerEnds(corner, _turned(*turns), entry[1:])
         return self.corners[turns, entry]
 
-    def look_beside(self, least: float = 0.0) -> bool:
+    def look_beside(self, least: float) -> bool:
         """Find filters beside those that are known, and return whether there are any.
 
         Lines are asked along pixels at corners across which answers differ most by what those do
