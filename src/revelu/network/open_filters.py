@@ -136,10 +136,10 @@ class OpenFilters:
         explained = [one for left, chance, one in tried if left <= chance * least]
         # What has fewer numbers may leave what the filters' own errors do.
         fewest = min((one.n_features for one in explained), default=0)
+        # Of the one that leaves the least it is told best what outputs read.
+        owed = min(tried, key=lambda t: t[0])[2].own_error(X, Y) if tried else 0.0
         for left, chance, one in tried:
-            if one.n_features >= fewest or left <= chance * least:
-                continue
-            if left <= chance * np.hypot(error, one.own_error(X, Y)):
+            if one.n_features < fewest and chance * least < left <= chance * np.hypot(error, owed):
                 explained.append(one)
         return sorted(explained, key=lambda one: one.n_features)
 
