@@ -228,19 +228,20 @@ def _of_rows(
     is_coarse = noise.typical_coarseness > Fit().coarse_lines
     if truth.n_hidden > 1 or noise.is_exact or is_coarse:
         return
+    # Rows take the norms of their output columns.
     own = np.column_stack([truth.weights[0], truth.biases[0]])
-    own /= np.linalg.norm(own[:, :-1], axis=1)[:, None]
+    own *= np.linalg.norm(truth.weights[1], axis=0)[:, None]
+    sizes = np.linalg.norm(own[:, :-1], axis=1)
     known, how = Sightings(Rows.none(truth.dim_in, truth.dim_out)), FromLines()
     for _ in range(n_lines):
         if how.look(oracle, known, noise, rng) is None:
             return
     for j in np.flatnonzero(known.n_met > 0):
-        size = np.linalg.norm(known.rows.W[j])
-        row = np.append(known.rows.W[j], known.rows.b[j]) / size
-        cosines = own[:, :-1] @ row[:-1]
-        mine = int(np.abs(cosines).argmax())
-        errors = np.sqrt([known.variance(int(j), c) for c in np.eye(len(row))]) / size
-        z["row"].append((row - np.sign(cosines[mine]) * own[mine]) / errors)
+        row = np.append(known.rows.W[j], known.rows.b[j])
+        products = own[:, :-1] @ row[:-1] / sizes
+        mine = int(np.abs(products).argmax())
+        errors = np.sqrt([known.variance(int(j), c) for c in np.eye(len(row))])
+        z["row"].append((row - np.sign(products[mine]) * own[mine]) / errors)
 
 
 def of_weights(recovery: revelu.Recovery, truth: Network) -> FloatArray | None:

@@ -49,6 +49,21 @@ class Equations(Records):
         told = across @ self._solved(P, across) if len(across) else 0.0
         return max(float(c**2 @ P - told), 0.0)
 
+    def strain(self, P: FloatArray, u0: FloatArray, n_free: int = 0) -> float:
+        """By how much more than their errors and ``P`` explain they disagree, 1 at least.
+
+        Their reduced chi-squared, whose root is the scale of errors that explain it (Birge 1932).
+
+        Parameters
+        ----------
+        n_free : int
+            Unknowns of which nothing is known before: as many equations only determine them.
+        """
+        off, spare = self.y - self.E @ u0, len(self.y) - n_free
+        if spare < 1:
+            return 1.0
+        return float(np.sqrt(max(float(off @ self._solved(P, off)) / spare, 1.0)))
+
     def factor(self, P: FloatArray) -> FloatArray:
         """Return ``R`` with ``R'R`` the precision of the unknowns, shape (e, e)."""
         told = self.E / self.errors[:, None]

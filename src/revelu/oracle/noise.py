@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from revelu.numerics.float64 import EPS
 from revelu.numerics.links import NONE, Link
 from revelu.oracle.company import rounding_of
 from revelu.oracle.grid import Grid
@@ -118,7 +119,8 @@ class NoiseFloor:
 
     def _errors_at(self, X: FloatArray, Y: FloatArray, errors: FloatArray) -> FloatArray:
         if self.grid is not None:
-            return np.broadcast_to(self.sigma(Y), Y.shape)
+            # What is summed before it is rounded has the digits of float64 at best.
+            return np.maximum(self.sigma(Y), EPS * np.outer(self.growth(X), self.scale))
         growth = self.growth(X) / np.sqrt(2.0) if self.grows else np.ones(len(X))
         # An output that has answered 0 alone errs by its own rounding where it answers more.
         told = np.where(np.isfinite(Y), Y, 0.0)

@@ -15,6 +15,7 @@ from revelu.oracle import NoiseFloor, Oracle
 from revelu.probe.gradient import both_sides
 from revelu.probe.kinks import find_kinks
 from revelu.probe.line import Line
+from revelu.probe.piece import Answer
 from revelu.probe.scan import LineScan
 from revelu.types import BoolArray, FloatArray, IntArray
 
@@ -75,7 +76,7 @@ def n_off_pieces(
         within = piece.ts[0] <= t <= piece.ts[-1]
         single = all(scan.is_single[max(i - 1, 0) : i + 1])
         if len(piece.ts) > 1 and (within or single):
-            n_off += not piece.holds(float(t), g, scan.sigma)
+            n_off += not piece.holds(Answer(float(t), g, np.ones_like(g)), scan.sigma)
     return n_off
 
 
@@ -229,7 +230,7 @@ def _cut(scan: LineScan, axis: int, labels: IntArray, n_hidden: int) -> AxisCut:
         # So far out a lifted answer is the slope.
         slope, w1 = piece.extrapolate(1e9)
         pieces.append(np.stack([value, slope / length]))
-        errors.append(float(np.linalg.norm(scan.sigma)) * float(np.hypot(w0, w1 / length)))
+        errors.append(float(np.linalg.norm(scan.sigma * np.hypot(w0, w1 / length))))
     widths = [
         right.ts[0] - left.ts[-1]
         for left, right, single in zip(scan.pieces, scan.pieces[1:], scan.is_single, strict=False)

@@ -9,6 +9,7 @@ inside the right one's line.)  Where the proof fails, its two points are the see
 a piece in between.  About five queries a kink.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -16,9 +17,12 @@ import numpy as np
 from revelu.errors import SaturatedError
 from revelu.numerics.confidence import SIGMAS
 from revelu.probe.line import Ask, Line
-from revelu.probe.piece import Piece
+from revelu.probe.piece import Answer, Piece
 from revelu.probe.scan import LineScan
 from revelu.types import FloatArray
+
+Errors = Callable[[FloatArray, FloatArray], FloatArray]
+"""Standard errors of answers ``(n, k)`` at inputs ``(n, d)``, same shape as the answers."""
 
 
 @dataclass
@@ -54,6 +58,8 @@ class KinkSearch:
         At this many pieces, and at four times as many, the search looks whether they are flat.
     max_pieces : int
         No line is followed further than this: a staircase has no end of pieces.
+    errors : callable, optional
+        What each answer errs by, where that is not the same along a line.
     """
 
     ask: Ask
@@ -70,6 +76,7 @@ class KinkSearch:
     max_rounds: int = 64
     many_pieces: int = 192
     max_pieces: int = 4_000
+    errors: Errors | None = None
 
     def __post_init__(self) -> None:
         self.delta = self.side * float(np.sqrt(self.nu))
@@ -83,22 +90,34 @@ class KinkSearch:
 
     @property
     def sigma(self) -> FloatArray:
-        """Standard error of a lifted answer, by output."""
-        return np.asarray(self.nu * np.maximum(self.scale, self._seen))
+        """Standard error of a lifted answer, by output; the unit of each answer's own."""
+        size = np.maximum(self.scale, self._seen)
+        if self.errors is not None:
+            size = np.where(self.scale > 0.0, self.scale, size)
+        return np.asarray(self.nu * size)
 
     @property
     def _seen(self) -> FloatArray:
         """Root mean square of the answers."""
         return np.asarray(np.sqrt(self.sum_squares / max(self.n_asked, 1)))
 
-    def query(self, ts: list[float]) -> FloatArray:
+    def query(self, ts: list[float]) -> list[Answer]:
         """Ask one round and remember how large the answers are."""
-        g = self.line.lifted(self.ask, np.asarray(ts))
+        t = np.asarray(ts)
+        g = self.line.lifted(self.ask, t)
         if not np.isfinite(g).all():
             raise SaturatedError("the target is saturated on a line")
         self.sum_squares = self.sum_squares + (g**2).sum(axis=0)
         self.n_asked += len(ts)
-        return g
+        return [Answer(*each) for each in zip(ts, g, self._own_errors(t, g), strict=True)]
+
+    def _own_errors(self, t: FloatArray, g: FloatArray) -> FloatArray:
+        """Standard errors of lifted answers in units of the line's, (n, k)."""
+        if self.errors is None:
+            return np.ones_like(g)
+        lift = np.hypot(1.0, t)[:, None]
+        errors, unit = self.errors(self.line.points(t), g * lift) / lift, self.sigma
+        return np.asarray(errors / np.where(unit > 0.0, unit, 1.0))
 
     def run(self) -> LineScan:
         """Alternate between analysing the gaps and one round of queries."""
@@ -140,10 +159,8 @@ class KinkSearch:
         starts = [(lo, _turned(lo, spacing))]
         starts += [(t, _turned(t, min(2 * self.delta, angle / 16))) for t in inner]
         starts += [(_turned(hi, -spacing), hi)]
-        g = self.query([t for pair in starts for t in pair])
-        self.pieces = [
-            Piece(list(pair), list(g[2 * i : 2 * i + 2])) for i, pair in enumerate(starts)
-        ]
+        answers = self.query([t for pair in starts for t in pair])
+        self.pieces = [Piece.of(*pair) for pair in zip(answers[::2], answers[1::2], strict=True)]
 
     def _merge_and_analyse(self) -> list[_Gap]:
         """Merge what is one piece, absorb outliers, then look at every gap."""
@@ -151,31 +168,29 @@ class KinkSearch:
         i = 0
         while i + 1 < len(self.pieces):
             if self._is_one(self.pieces[i], self.pieces[i + 1]):
-                left, right = self.pieces[i], self.pieces.pop(i + 1)
-                self.pieces[i] = Piece(left.ts + right.ts, left.gs + right.gs)
+                self.pieces[i] = self.pieces[i].joined(self.pieces.pop(i + 1))
                 i = max(i - 1, 0)
             else:
                 i += 1
         return [self._analyse(a, b) for a, b in zip(self.pieces, self.pieces[1:], strict=False)]
 
-    def _fits(self, piece: Piece, t: float, g: FloatArray) -> bool:
+    def _fits(self, piece: Piece, answer: Answer) -> bool:
         """Whether a point lies on the line of a piece, which takes two points."""
-        return len(piece.ts) > 1 and piece.holds(t, g, self.sigma)
+        return len(piece.ts) > 1 and piece.holds(answer, self.sigma)
 
     def _is_straight(self, piece: Piece) -> bool:
         """Whether the inner points of a piece lie on its line."""
-        inner = zip(piece.ts[1:-1], piece.gs[1:-1], strict=True)
-        return all(self._fits(piece, t, g) for t, g in inner)
+        return all(self._fits(piece, answer) for answer in piece.answers[1:-1])
 
     def _is_one(self, left: Piece, right: Piece) -> bool:
         """Whether two pieces lie on one line, by the widest support there is."""
         if len(left.ts) < 2 and len(right.ts) < 2:
             return False
-        if len(left.ts) > 1 and not self._fits(left, right.ts[-1], right.gs[-1]):
+        if len(left.ts) > 1 and not self._fits(left, right.answers[-1]):
             return False
-        if len(right.ts) > 1 and not self._fits(right, left.ts[0], left.gs[0]):
+        if len(right.ts) > 1 and not self._fits(right, left.answers[0]):
             return False
-        return self._is_straight(Piece(left.ts + right.ts, left.gs + right.gs))
+        return self._is_straight(left.joined(right))
 
     def _absorb(self) -> None:
         """Hand an outlier to the neighbour on whose line it lies.
@@ -186,15 +201,15 @@ class KinkSearch:
         for left, right in zip(self.pieces, self.pieces[1:], strict=False):
             for taker, giver, end in ((left, right, 0), (right, left, -1)):
                 while 0 < len(giver.ts) <= 2 and self._takes(taker, giver, end):
-                    taker.add(giver.ts.pop(end), giver.gs.pop(end))
+                    taker.add(giver.pop(end))
         self.pieces = [piece for piece in self.pieces if piece.ts]
 
     def _takes(self, taker: Piece, giver: Piece, end: int) -> bool:
-        t, g = giver.ts[end], giver.gs[end]
-        if not self._fits(taker, t, g):
+        answer = giver.answers[end]
+        if not self._fits(taker, answer):
             return False
-        wide = Piece(list(taker.ts), list(taker.gs))
-        wide.add(t, g)
+        wide = taker.part(0)
+        wide.add(answer)
         return self._is_straight(wide)
 
     def _analyse(self, left: Piece, right: Piece) -> _Gap:
@@ -262,9 +277,7 @@ class KinkSearch:
             step = min(farther * self.delta * (1.0 + t * t), (after - t) / 3)
             ts.append(t + step if sizes[i] == 2 else _between(first, t, 0.4))
         answers = self.query(ts)
-        fits = [
-            self._fits(self.pieces[i], t, g) for i, t, g in zip(chosen, ts, answers, strict=True)
-        ]
+        fits = [self._fits(self.pieces[i], g) for i, g in zip(chosen, answers, strict=True)]
         return 3 * sum(fits) > 2 * len(fits)
 
     def _companions(self) -> list[float]:
@@ -300,26 +313,26 @@ class KinkSearch:
 
     def _insert(self, ts: list[float]) -> None:
         """Ask at ``ts`` and give each answer to the piece it lies on, or a new one."""
-        answers = dict(zip(ts, self.query(ts), strict=True))
+        answers = {answer.t: answer for answer in self.query(ts)}
         updated = [self.pieces[0]]
         for right in self.pieces[1:]:
             left = updated[-1]
             # Where answers are blurred, pieces overlap: a point belongs to the first of two gaps.
             new = [t for t in ts if left.ts[-1] < t < right.ts[0] and t in answers]
-            while new and self._fits(left, new[0], answers[new[0]]):
-                left.add(new[0], answers.pop(new.pop(0)))
+            while new and self._fits(left, answers[new[0]]):
+                left.add(answers.pop(new.pop(0)))
             n_left = len(new)
-            while n_left and self._fits(right, new[n_left - 1], answers[new[n_left - 1]]):
+            while n_left and self._fits(right, answers[new[n_left - 1]]):
                 n_left -= 1
             if n_left:
-                updated.append(Piece(new[:n_left], [answers.pop(t) for t in new[:n_left]]))
+                updated.append(Piece.of(*(answers.pop(t) for t in new[:n_left])))
             for t in new[n_left:]:
-                right.add(t, answers.pop(t))
+                right.add(answers.pop(t))
             updated.append(right)
-        for t, g in answers.items():  # a point within a piece
+        for t, answer in answers.items():  # a point within a piece
             for piece in updated:
                 if piece.ts[0] < t < piece.ts[-1] and t not in piece.ts:
-                    piece.add(t, g)
+                    piece.add(answer)
         self.pieces = [part for piece in updated for part in self._split(piece)]
 
     def _split(self, piece: Piece) -> list[Piece]:
@@ -328,12 +341,9 @@ class KinkSearch:
             return [piece]
         if len(piece.ts) == 3:
             # Two of the three may share a piece; the next round tells which.
-            return [Piece([t], [g]) for t, g in zip(piece.ts, piece.gs, strict=True)]
+            return [Piece.of(answer) for answer in piece.answers]
         half = len(piece.ts) // 2
-        return [
-            *self._split(Piece(piece.ts[:half], piece.gs[:half])),
-            *self._split(Piece(piece.ts[half:], piece.gs[half:])),
-        ]
+        return [*self._split(piece.part(0, half)), *self._split(piece.part(half))]
 
     def _scan(self, gaps: list[_Gap], message: str) -> LineScan:
         kinks, jumps, single = [], [], []
@@ -386,7 +396,7 @@ class KinkSearch:
         before = np.array([*known.values()])
         largest = 0.0
         for _ in range(times):
-            apart = np.abs(self.query([*known]) - before)
+            apart = np.abs(np.array([answer.g for answer in self.query([*known])]) - before)
             if (apart > sigmas * self.sigma).any():
                 largest = max(largest, float((apart / np.maximum(self._seen, self.sigma)).max()))
         if not largest:
@@ -408,6 +418,7 @@ def find_kinks(
     through: bool = False,
     side: float = 10.0,
     wide: float = np.inf,
+    errors: Errors | None = None,
 ) -> LineScan:
     """Find every kink of a piecewise affine function along a line.
 
@@ -428,6 +439,9 @@ def find_kinks(
         Half-distance of the two points that prove a kink, as a multiple of ``sqrt(nu)``.
     wide : float
         Pieces this many times as wide as the median are looked at inside, too.
+    errors : callable, (n, d), (n, k) -> (n, k), optional
+        Standard errors of answers at inputs, where each has its own; by default ``nu`` is that of
+        all, relative to the largest there are.
 
     Returns
     -------
@@ -443,7 +457,7 @@ def find_kinks(
     -----
     Source: DG21, Algorithm 1 and section 3.2.2, for all kinks at once.
     """
-    return KinkSearch(ask, line, nu, scale, rng, interval, through, side, wide).run()
+    return KinkSearch(ask, line, nu, scale, rng, interval, through, side, wide, errors=errors).run()
 
 
 def _angle(a: float, b: float) -> float:

@@ -2,7 +2,8 @@
 
 import math
 from bisect import bisect
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -32,6 +33,14 @@ class Meeting:
     excess: float
 
 
+class Answer(NamedTuple):
+    """A lifted answer ``g (k,)`` at ``t``; ``error (k,)`` is in units of the line's errors."""
+
+    t: float
+    g: FloatArray
+    error: FloatArray
+
+
 @dataclass
 class Piece:
     """Points of one line, and the lifted answers there.
@@ -41,10 +50,32 @@ class Piece:
     ts : list of float
         Increasing.
     gs : list of ndarray, shape (k,)
+    errors : list of ndarray, shape (k,)
+        Standard errors of the answers, in units of the line's.
     """
 
-    ts: list[float]
-    gs: list[FloatArray]
+    ts: list[float] = field(default_factory=list)
+    gs: list[FloatArray] = field(default_factory=list)
+    errors: list[FloatArray] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, *answers: Answer) -> "Piece":
+        """The piece through answers, from left to right."""
+        return cls(*([*part] for part in zip(*answers, strict=True)))
+
+    @property
+    def answers(self) -> list[Answer]:
+        """What it was seen by, from left to right."""
+        return [Answer(*each) for each in zip(self.ts, self.gs, self.errors, strict=True)]
+
+    def part(self, start: int, stop: int | None = None) -> "Piece":
+        """Return the piece through some of its points."""
+        which = slice(start, stop)
+        return Piece(self.ts[which], self.gs[which], self.errors[which])
+
+    def joined(self, right: "Piece") -> "Piece":
+        """Return the piece through its points and those of one to its right."""
+        return Piece(self.ts + right.ts, self.gs + right.gs, self.errors + right.errors)
 
     def support(self) -> tuple[int, int]:
         """The two points that span the line best: theta apart by nearest to a right angle.
@@ -64,19 +95,24 @@ class Piece:
         i, j = to_last.index(max(to_last)), from_first.index(max(from_first))
         return (0, j) if from_first[j] >= to_last[i] else (i, last)
 
-    def add(self, t: float, g: FloatArray) -> None:
+    def add(self, answer: Answer) -> None:
         """Put a point in its place."""
-        i = bisect(self.ts, t)
-        self.ts.insert(i, t)
-        self.gs.insert(i, g)
+        i = bisect(self.ts, answer.t)
+        self.ts.insert(i, answer.t)
+        self.gs.insert(i, answer.g)
+        self.errors.insert(i, answer.error)
+
+    def pop(self, end: int) -> Answer:
+        """Take the first or the last point away."""
+        return Answer(self.ts.pop(end), self.gs.pop(end), self.errors.pop(end))
 
     def extent(self) -> float:
         """The sine of the angle between the two points that span the line."""
         i, j = (self.ts[i] for i in self.support())
         return float((j - i) / np.hypot(1.0, i) / np.hypot(1.0, j))
 
-    def extrapolate(self, t: float) -> tuple[FloatArray, float]:
-        """Return the lifted value at ``t`` and its error in units of one answer's.
+    def extrapolate(self, t: float) -> tuple[FloatArray, FloatArray]:
+        """Return the lifted value at ``t`` and its error in units of the line's, both (k,).
 
         With ``c_i = 1/sqrt(1 + t_i^2)`` the lifted values obey
         ``g = w1 g1 + w2 g2``, ``w1 = c (t2 - t) / (c1 (t2 - t1))`` and likewise.
@@ -86,12 +122,33 @@ class Piece:
         c = 1.0 / np.hypot(1.0, t)
         w1 = c * (t2 - t) / (t2 - t1) * np.hypot(1.0, t1)
         w2 = c * (t - t1) / (t2 - t1) * np.hypot(1.0, t2)
-        return w1 * self.gs[i] + w2 * self.gs[j], float(np.hypot(w1, w2))
+        error = np.hypot(w1 * self.errors[i], w2 * self.errors[j])
+        return w1 * self.gs[i] + w2 * self.gs[j], error
 
-    def holds(self, t: float, g: FloatArray, sigma: FloatArray) -> bool:
-        """Whether a point lies on the piece's line, ``sigma (k,)`` being an answer's error."""
-        value, weight = self.extrapolate(t)
-        return bool((np.abs(value - g) <= SIGMAS * sigma * np.hypot(1.0, weight)).all())
+    def slope_error(self) -> FloatArray:
+        """Error of the slope of its line, over the angle, in units of the line's, (k,)."""
+        i, j = self.support()
+        return np.asarray(np.hypot(self.errors[i], self.errors[j]) / self.extent())
+
+    def strained(self, sigma: FloatArray) -> "Piece":
+        """Return the same with errors that its inner points bear out: it may hide a faint bend.
+
+        Parameters
+        ----------
+        sigma : ndarray, shape (k,)
+            The line's errors.
+        """
+        strain, unit = 1.0, np.where(sigma > 0.0, sigma, 1.0)
+        for t, g, error in self.answers[1:-1]:
+            value, own = self.extrapolate(t)
+            strain = max(strain, float((np.abs(value - g) / unit / np.hypot(error, own)).max()))
+        return Piece(self.ts, self.gs, [strain * error for error in self.errors])
+
+    def holds(self, answer: Answer, sigma: FloatArray) -> bool:
+        """Whether a point lies on the piece's line, ``sigma (k,)`` being the line's errors."""
+        t, g, error = answer
+        value, own = self.extrapolate(t)
+        return bool((np.abs(value - g) <= SIGMAS * sigma * np.hypot(error, own)).all())
 
     def meet(self, right: "Piece", sigma: FloatArray) -> Meeting:
         """Intersect with the piece to the right.
@@ -100,11 +157,15 @@ class Piece:
         before the lift: ``D = jump (t - t*)``.  It is evaluated at a support point of
         either piece, where one of the two is known without extrapolation.
         """
-        a, b = self.ts[self.support()[0]], right.ts[right.support()[1]]
+        first, last = self.support()[0], right.support()[1]
+        a, b = self.ts[first], right.ts[last]
         value_a, weight_a = right.extrapolate(a)
         value_b, weight_b = self.extrapolate(b)
         own_a, own_b = self.extrapolate(a)[0], right.extrapolate(b)[0]
-        unit = np.where(sigma > 0, sigma, 1.0)
+        errors = np.hypot([self.errors[first], right.errors[last]], [weight_a, weight_b])
+        # Outputs that err by less count for more.
+        share = errors.max(axis=0)
+        unit = np.where(sigma > 0, sigma * share, 1.0)
         D = np.stack([(value_a - own_a) / unit, (own_b - value_b) / unit])
         if not np.isfinite(D).all():
             return Meeting(np.nan, np.inf, np.zeros_like(sigma), np.inf)
@@ -112,22 +173,27 @@ class Piece:
         _, _, vt = np.linalg.svd(D, full_matrices=False)
         A, B = D @ vt[0]
         lift_a, lift_b = np.hypot(1.0, a), np.hypot(1.0, b)
-        errors = np.hypot(1.0, [weight_a, weight_b])
         rest = np.linalg.norm(D - np.outer([A, B], vt[0]), axis=1)
-        excess = float((rest / errors).max()) if len(sigma) > 1 else 0.0
+        excess = float((rest / (errors / share).max(axis=1)).max()) if len(sigma) > 1 else 0.0
         rise = B * lift_b - A * lift_a
         if rise == 0.0:
             return Meeting(np.nan, np.inf, np.zeros_like(sigma), excess)
         t = a + (b - a) * (-A * lift_a) / rise
         # D(theta) = J sin(theta - theta*), so an error e of D moves theta* by e / J.
         slope = abs(rise) / (b - a) / np.hypot(1.0, t)
-        c = np.hypot(self.extrapolate(t)[1], right.extrapolate(t)[1])
+        c = np.linalg.norm(
+            vt[0] * np.hypot(self.extrapolate(t)[1], right.extrapolate(t)[1]) / share
+        )
         return Meeting(float(t), float(c / slope), self._jump(D, unit, t, a, b), excess)
 
     def meet_projected(self, right: "Piece", projection: FloatArray) -> float:
         """Where the two lines meet in one combination of the outputs."""
-        parts = [Piece(p.ts, [projection[None] @ g for g in p.gs]) for p in (self, right)]
-        return parts[0].meet(parts[1], np.ones(1)).t
+        one = np.ones(1)
+        parts = [
+            Piece(p.ts, [projection[None] @ g for g in p.gs], [one] * len(p.ts))
+            for p in (self, right)
+        ]
+        return parts[0].meet(parts[1], one).t
 
     @staticmethod
     def _jump(D: FloatArray, unit: FloatArray, t: float, a: float, b: float) -> FloatArray:

@@ -79,6 +79,24 @@ def test_pruning_leaves_the_neurons_that_are_needed(k, seed):
     assert samples.reduced_cost(found.network) < 1.5
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_halves_of_a_neuron_become_one_though_a_faint_neuron_is_worth_less(seed):
+    rng = np.random.default_rng(seed)
+    truth = random_network(rng, 5, 6, 1, affine=False)
+    (W, A), (b, c) = truth.weights, truth.biases
+    A = A * np.where(np.arange(6) == 5, 1e-4, 1.0)
+    truth = Network([W, A], [b, c])
+    X = rng.standard_normal((600, 5))
+    samples = Samples(X, truth(X) + 1e-8 * rng.standard_normal((600, 1)), np.full(1, 1e-8))
+    apart = 3e-4 * rng.standard_normal((1, 5))
+    halves = np.vstack([W[:1] + apart, W[1:], W[:1] - apart])
+    columns = np.hstack([0.4 * A[:, :1], A[:, 1:], 0.6 * A[:, :1]])
+    wide = Network([halves, columns], [np.append(b, b[0]), c])
+    found = prune(NetworkFit(wide, samples.cost(wide)), samples, Price(1.5))
+    assert found.network.architecture[1] == 6
+    assert samples.reduced_cost(found.network) < 1.5
+
+
 def test_pruning_keeps_what_it_cannot_replace():
     rng = np.random.default_rng(4)
     truth = random_network(rng, 5, 6, 1, affine=False)

@@ -588,15 +588,7 @@ def test_the_truth_is_certified_where_a_few_answers_are_large(seed):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "seed",
-    [
-        1,
-        4,
-        pytest.param(5, marks=pytest.mark.xfail(reason="two false rows of the first layer")),
-        7,
-    ],
-)
+@pytest.mark.parametrize("seed", [1, 4, 5, 7])
 def test_trained_networks_whose_answers_are_mostly_small_come_back(seed):
     single = mostly_small(seed)
     found = [revelu.extract(single, dim_in=4, seed=s) for s in (seed, 100)]

@@ -12,7 +12,7 @@ import numpy as np
 
 from revelu.numerics.confidence import SIGMAS
 from revelu.probe.line import Askable
-from revelu.probe.piece import Meeting, Piece
+from revelu.probe.piece import Answer, Meeting, Piece
 from revelu.probe.scan import LineScan
 from revelu.types import FloatArray
 
@@ -93,7 +93,8 @@ def _consistent_meetings(
 
 def _measured(old: Piece, t: FloatArray, g: FloatArray, sigma: FloatArray) -> Piece:
     """The piece through three points, or the old one where they are not on one line."""
-    new = Piece([float(t[0]), float(t[2])], [g[0], g[2]])
+    one = np.ones_like(g[0])
+    new = Piece.of(Answer(float(t[0]), g[0], one), Answer(float(t[2]), g[2], one))
     value, weight = new.extrapolate(float(t[1]))
     fits = np.abs(value - g[1]) <= SIGMAS * sigma * np.hypot(1.0, weight)
     return new if fits.all() and np.isfinite(g).all() else old

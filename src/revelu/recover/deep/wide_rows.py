@@ -19,7 +19,6 @@ from revelu.probe.kink_lines import KinkLines
 from revelu.probe.line import Ask
 from revelu.recover.deep.line_planes import Plane, PlaneTuning, planes, rows_of, sizes
 from revelu.recover.deep.rough_rows import RoughRows, unit
-from revelu.recover.fit.line_rows import LineRows
 from revelu.recover.method import Layer
 from revelu.recover.rows import Rows
 from revelu.types import BoolArray, FloatArray, IntArray
@@ -29,7 +28,7 @@ from revelu.types import BoolArray, FloatArray, IntArray
 class WideRows:
     """How a first layer is found that is wider than the input."""
 
-    rough: RoughRows = field(default_factory=lambda: RoughRows(rows=LineRows(noise=1.5)))
+    rough: RoughRows = field(default_factory=RoughRows)
     """How rows are measured."""
     planes: PlaneTuning = field(default_factory=PlaneTuning)
     """How planes are laid through what lines show."""

@@ -90,7 +90,7 @@ class FitQuestions(Search):
         Y = self.oracle(Z if self.subspace is None else self.subspace.points(Z))
         seen = np.isfinite(Y).all(axis=1, keepdims=True)
         if self._is_served:
-            most = SIGMAS * self.method.from_lines.rows.noise / np.sqrt(6.0)
+            most = SIGMAS / np.sqrt(6.0)
             error = self.noise.sigma(np.where(seen, Y, 0.0))
             seen &= (error <= most * self.noise.errors).all(axis=1, keepdims=True)
         return np.where(seen, Y, np.nan)

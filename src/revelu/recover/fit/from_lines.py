@@ -94,9 +94,7 @@ class _Trial:
 class FromLines:
     """How a network is found from the critical points of lines."""
 
-    rows: LineRows = field(
-        default_factory=lambda: LineRows(noise=1.5, wide=1.5, worst=0.04, borrowed=0.007)
-    )
+    rows: LineRows = field(default_factory=lambda: LineRows(wide=1.5, worst=0.04, borrowed=0.007))
     """How rows are measured: those of large errors claim other neurons' kinks, and are measured
     again on another line."""
     max_lines: int = 7

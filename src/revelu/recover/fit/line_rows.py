@@ -18,6 +18,7 @@ from revelu.oracle import NoiseFloor
 from revelu.probe.answered import Answered
 from revelu.probe.kinks import find_kinks
 from revelu.probe.line import Ask, Line
+from revelu.probe.piece import Answer
 from revelu.probe.region import Everywhere, Region
 from revelu.probe.scan import LineScan
 from revelu.recover.rows import Rows
@@ -29,9 +30,6 @@ from revelu.types import BoolArray, FloatArray, IntArray
 class LineRows:
     """How rows are measured on a line."""
 
-    noise: float = 1.0
-    """A line is searched with one error for all answers, this many times the law's: of lines of
-    many kinks some places err by more, and look like kinks."""
     side: float = 3.0
     """Half-distance of a kink's proof, as a multiple of the root of that: nearer kinks look like
     one, further ones are placed more exactly."""
@@ -107,7 +105,7 @@ class LineRows:
 
     def error(self, noise: NoiseFloor) -> float:
         """Relative error of answers on a line."""
-        return self.noise * float(noise.nu.max())
+        return float(noise.nu.max())
 
     def scan(
         self,
@@ -129,7 +127,15 @@ class LineRows:
             if not interval[0] < interval[1]:
                 return None
             scan = find_kinks(
-                ask, line, nu, noise.scale, rng, interval, side=self.side, wide=self.wide
+                ask,
+                line,
+                nu,
+                noise.scale,
+                rng,
+                interval,
+                side=self.side,
+                wide=self.wide,
+                errors=noise.sigma_at,
             )
             if scan.complete:
                 return scan
@@ -257,7 +263,9 @@ def _without_pairs(ask: Ask, scan: LineScan, which: BoolArray) -> LineScan:
     is_single = scan.is_single.copy()
     for i, g in zip(todo, scan.line.lifted(ask, scan.kinks[todo]), strict=True):
         beside = scan.pieces[i : i + 2]
-        is_single[i] = any(piece.holds(scan.kinks[i], g, scan.sigma) for piece in beside)
+        errors = np.max([error for piece in beside for error in piece.errors], axis=0)
+        own = Answer(scan.kinks[i], g, errors)
+        is_single[i] = any(piece.holds(own, scan.sigma) for piece in beside)
     return replace(scan, is_single=is_single)
 
 

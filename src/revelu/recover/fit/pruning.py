@@ -49,6 +49,7 @@ def prune(start: NetworkFit, samples: Samples, price: Price, *, max_trials: int 
     found = _refit(start.network.take(kept), samples, price, max_steps=12)
     while found.network.architecture[1]:
         smaller = _remove_most(found, samples, price, max_trials)
+        smaller = smaller or _without_twin(found, samples, price)
         if smaller is None:
             break
         found = smaller
@@ -124,6 +125,27 @@ def _remove_most(
             too_many = n
             guess = (enough + n) // 2
     return best
+
+
+def _without_twin(found: NetworkFit, samples: Samples, price: Price) -> NetworkFit | None:
+    """Remove a neuron that too few answers tell from another; None where all are needed.
+
+    A neuron that is split in two is worth more than a faint one until the other half has moved.
+    """
+    network, (n, d), k = found.network, samples.X.shape, samples.Y.shape[1]
+    on = (network.activations(samples.X)[1] > 0.0).astype(np.float64)
+    both = on.T @ on
+    differ = np.diag(both)[:, None] + np.diag(both) - 2.0 * both
+    # Next to an affine rest, a neuron turned round is the same one.
+    are_twins = np.minimum(differ, n - differ) * k < d + 1 + k
+    np.fill_diagonal(are_twins, val=False)
+    for j in by_worth(network, samples):
+        if are_twins[j].any():
+            rest = np.delete(np.arange(len(on.T)), j)
+            smaller = _refit(network.take(rest), samples, price)
+            if price.prefers(smaller.network, network, samples):
+                return smaller
+    return None
 
 
 def _elimination(

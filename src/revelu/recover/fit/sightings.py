@@ -12,6 +12,7 @@ together as Gaussian ones (:mod:`revelu.numerics.equations`).
 """
 
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Self
 
 import numpy as np
@@ -46,14 +47,13 @@ class MeasuredKinks:
     @classmethod
     def of(cls, scan: LineScan, noise: NoiseFloor) -> "MeasuredKinks":
         """Those of a line that was searched."""
-        beside = list(zip(scan.pieces[:-1], scan.pieces[1:], strict=True))
-        lift = np.hypot(1.0, scan.kinks)
-        errors = noise.typical * scan.sigma
+        lift, errors = np.hypot(1.0, scan.kinks), noise.typical * scan.sigma
+        beside = list(pairwise([piece.strained(errors) for piece in scan.pieces]))
         places = np.array([left.meet(right, errors).error for left, right in beside])
-        sigma = float(np.linalg.norm(errors))
         # A slope is the difference of two answers over the angle between them.
-        slopes = np.array([np.hypot(1.0 / p.extent(), 1.0 / q.extent()) for p, q in beside])
-        return cls(scan, places, np.sqrt(2.0) * sigma * slopes / lift)
+        slopes = [errors * np.hypot(p.slope_error(), q.slope_error()) for p, q in beside]
+        jumps = np.linalg.norm(np.reshape(slopes, scan.jumps.shape), axis=1)
+        return cls(scan, places, jumps / lift)
 
     def equations(self, i: int, column: FloatArray, side: float) -> Equations:
         """What a kink says of the row that makes it, on whose side the line goes."""
@@ -192,14 +192,19 @@ class Sightings:
 
     def variance(self, j: int, c: FloatArray) -> float:
         """Return the variance of ``c' (w, b)`` of a row, ``c`` being of shape (d + 1,)."""
-        return self.equations[j].variance(self._before(j), c)
+        return self.equations[j].variance(self._before(j), c) * self._strain(j) ** 2
 
     def factors(self) -> FloatArray:
         """``R`` with ``R'R`` the precision of each row ``(w, b)``, shape (m, d + 1, d + 1)."""
         found = np.empty((len(self), *2 * (self.first.W.shape[1] + 1,)))
         for j, known in enumerate(self.equations):
-            found[j] = known.factor(self._before(j))
+            found[j] = known.factor(self._before(j)) / self._strain(j)
         return found
+
+    def _strain(self, j: int) -> float:
+        """By how much what is known of a row disagrees: faint bends that no line shows shift it."""
+        u0 = np.append(self.first.W[j], self.first.b[j])
+        return self.equations[j].strain(self._before(j), u0, n_free=1)
 
     def _before(self, j: int) -> FloatArray:
         """The variances of a row before any equation; of its bias nothing is known."""
