@@ -32,6 +32,8 @@ class OpenFilters:
     shape : (int, int, int)
     on : float
         A bias with which a pixel is always on.
+    roots : ndarray, shape (filters, directions, entries + 1), optional
+        One standard error of each filter, its bias last, in each of some directions.
     """
 
     kernels: FloatArray
@@ -40,6 +42,7 @@ class OpenFilters:
     is_least: BoolArray
     shape: tuple[int, int, int]
     on: float
+    roots: FloatArray | None = None
     strides: tuple[int, int] = (1, 1)
     window: tuple[str, tuple[int, int], tuple[int, int]] | None = None
 
@@ -131,7 +134,31 @@ class OpenFilters:
                 tried.append((left, chance, one))
         least = max(min((left for left, _, _ in tried), default=0.0), error)
         explained = [one for left, chance, one in tried if left <= chance * least]
+        # What has fewer numbers may leave what the filters' own errors do.
+        fewest = min((one.n_features for one in explained), default=0)
+        # Of the one that leaves the least it is told best what outputs read.
+        owed = min(tried, key=lambda t: t[0])[2].own_error(X, Y) if tried else 0.0
+        for left, chance, one in tried:
+            if one.n_features < fewest and chance * least < left <= chance * np.hypot(error, owed):
+                explained.append(one)
         return sorted(explained, key=lambda one: one.n_features)
+
+    def own_error(self, X: FloatArray, Y: FloatArray) -> float:
+        """Standard error of an answer, all of it, for the errors of filters."""
+        if self.roots is None:
+            return 0.0
+        P, F = self.features(X), len(self.kernels)
+        A = np.linalg.lstsq(np.column_stack([P, np.ones(len(X))]), Y, rcond=None)[0][:-1]
+        n = P.shape[1] // len(self.conv.biases)
+        # Those that are known to be always on have no errors.
+        P, A = P[:, : F * n].reshape(len(X), F, n), A[: F * n].reshape(F, n, -1)
+        left = 0.0
+        for root in self.roots.transpose(1, 0, 2):
+            kernels = self.kernels + root[:, :-1].reshape(self.kernels.shape)
+            moved = replace(self, kernels=kernels, biases=self.biases + root[:, -1])
+            H = moved.features(X)[:, : F * n].reshape(P.shape) - P
+            left += float((np.einsum("nfw,fwk->nfk", H, A) ** 2).sum())
+        return float(np.sqrt(left / len(X)))
 
     def signs(
         self, kernels: FloatArray, A: FloatArray, shares: FloatArray

@@ -4,7 +4,7 @@ import numpy as np
 
 from revelu.types import FloatArray
 
-__all__ = ["cropped", "untied"]
+__all__ = ["cropped", "summed", "untied"]
 
 
 def untied(w: FloatArray, rtol: float) -> tuple[FloatArray, tuple[int, int]] | None:
@@ -20,16 +20,22 @@ def untied(w: FloatArray, rtol: float) -> tuple[FloatArray, tuple[int, int]] | N
     _, height, width = w.shape
     shifts = [(a, b) for a in range(height) for b in range(width) if a or b]
     for a, b in sorted(shifts, key=lambda s: (-s[0] - s[1], s)):
-        v = w.copy()
-        for r in range(a, height):
-            for c in range(b, width):
-                v[:, r, c] += v[:, r - a, c - b]
+        v = summed(w, (a, b))
         beyond = np.concatenate([v[:, height - a :].ravel(), v[:, :, width - b :].ravel()])
         size = float(np.abs(v).max())
         # Sums of many entries have their errors added.
         if np.abs(beyond).max(initial=0.0) <= rtol * max(height, width) * size:
             return v[:, : height - a, : width - b], (a, b)
     return None
+
+
+def summed(w: FloatArray, shift: tuple[int, int]) -> FloatArray:
+    """Sums along a shift, (channels, rows, columns, ...): ``v`` with ``w = v - S v``."""
+    v, (a, b) = w.copy(), shift
+    for r in range(a, v.shape[1]):
+        for c in range(b, v.shape[2]):
+            v[:, r, c] += v[:, r - a, c - b]
+    return v
 
 
 def cropped(w: FloatArray, rtol: float) -> tuple[FloatArray, tuple[int, int]]:

@@ -18,7 +18,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from revelu.numerics.confidence import SIGMAS
 from revelu.numerics.reweighting import LeastDeviations, reweighted
 from revelu.probe.corner_kinks import CornerKinks
-from revelu.probe.corner_units import SeenFilter
+from revelu.probe.seen_filters import SeenFilter
 from revelu.types import FloatArray
 
 __all__ = ["CornerEnds"]
@@ -31,15 +31,22 @@ class CornerEnds:
     Parameters
     ----------
     corner : CornerKinks
+    sides : tuple of slice
+        What turns filters as the corner is.
     entry : (int, int)
         Row and column of its pixel, from the corner.
     X : ndarray, shape (n, size)
         Where lines are,
     D, errors : ndarray, shape (n, k)
         what answers at their ends differ by, and the standard errors of that.
+    A : ndarray, shape (m, k)
+        What outputs read of filters.
+    unknown : ndarray, shape (n,)
+        What is left of each line, in what may be left for errors.
     """
 
     corner: CornerKinks
+    sides: tuple[slice, ...]
     entry: tuple[int, int]
     X: FloatArray = field(init=False)
     D: FloatArray = field(init=False)
@@ -47,13 +54,14 @@ class CornerEnds:
     filters: list[SeenFilter] = field(default_factory=list, init=False)
     ties: bool = field(default=False, init=False)
     A: FloatArray = field(init=False)
+    unknown: FloatArray = field(init=False)
 
     def __post_init__(self) -> None:
         self.X = np.empty((0, self.corner.size))
         self.D = self.errors = np.empty((0, len(self.corner.draws.noise.errors)))
 
     def hold_against(self, filters: list[SeenFilter], n: int, *, ties: bool) -> float:
-        """Fit what filters, turned as the corner is, tell; return the most that they do not.
+        """Fit what filters tell; return the most that they do not.
 
         So many lines are used, and two for each number that is fitted.
         """
@@ -70,18 +78,31 @@ class CornerEnds:
         loss = LeastDeviations(1.0)
         self.A = np.column_stack([reweighted(P, y, loss, 30) for y in (self.D / error).T]) * error
         rest = np.linalg.norm((self.D - P @ self.A) / self.errors, axis=1)
+        self.unknown = rest / self._slack
         if (rest <= np.sqrt(self.D.shape[1]) + SIGMAS).all():
             return 0.0
-        return float((rest / self._slack).max())
+        return float(self.unknown.max())
 
     @property
     def _slack(self) -> FloatArray:
         """What may be left of each line for the errors of answers and filters, (n,)."""
-        k, n_each = self.D.shape[1], (len(self.A) - 1) // max(len(self.filters), 1)
-        errors = np.repeat([one.error for one in self.filters], n_each)[:, None]
-        size = np.sqrt((self.X[:, self.corner.pixels.ravel()] ** 2).sum(axis=1))
-        own = np.linalg.norm((self.A[:-1] * errors)[None] / self.errors[:, None], axis=(1, 2))
-        return np.asarray(np.sqrt(k) + SIGMAS * np.hypot(1.0, own * size))
+        P, moves = self._features(self.X), self._moves()
+        flat = moves.reshape(len(P), -1)
+        # What is fitted takes its part of them, and errs by that on other lines.
+        moves = (flat - P @ np.linalg.lstsq(P, flat, rcond=None)[0]).reshape(moves.shape)
+        own = ((moves / self.errors[:, None]) ** 2).sum(axis=(1, 2))
+        return np.asarray(np.sqrt(self.D.shape[1]) + SIGMAS * np.sqrt(1.0 + own))
+
+    def _moves(self) -> FloatArray:
+        """What lines change by as each filter moves by an error in each direction, (n, m, k)."""
+        found = [np.empty((len(self.X), 0, self.D.shape[1]))]
+        for one, A in zip(
+            self.filters, np.split(self.A[:-1], max(len(self.filters), 1)), strict=True
+        ):
+            moved = [one, *(one.with_row(one.row + root) for root in one.roots)]
+            H = self._features(self.X, moved)[:, :-1].reshape(len(self.X), len(moved), -1)
+            found.append((H[:, 1:] - H[:, :1]) @ A)
+        return np.concatenate(found, axis=1)
 
     def _drawn(self, n: int) -> FloatArray:
         """Lines as they are asked elsewhere, and, every other one, with pixels at their ends.
@@ -101,8 +122,7 @@ class CornerEnds:
     def between(self, n: int) -> FloatArray:
         """Images between pairs of lines, at most n, where what is left changes most."""
         left = (self.D - self._features(self.X) @ self.A) / np.median(self.errors, axis=0)
-        off = np.linalg.norm(left - np.median(left, axis=0), axis=1)
-        first = np.argsort(-off)[:n]
+        first = np.argsort(-self.unknown)[:n]
         apart = np.linalg.norm(left[first, None] - left, axis=2)
         # Any of those that differ by half of the most.
         apart = apart > apart.max(axis=1, keepdims=True) / 2.0
@@ -127,22 +147,22 @@ class CornerEnds:
         errors = np.sqrt((draws.noise.sigma_at(ends, Y).reshape(len(X), 2, -1) ** 2).sum(axis=1))
         return np.diff(Y.reshape(len(X), 2, -1), axis=1)[:, 0], errors
 
-    def _features(self, X: FloatArray) -> FloatArray:
-        """What filters change across lines, and a one, (n, m)."""
+    def _features(self, X: FloatArray, filters: list[SeenFilter] | None = None) -> FloatArray:
+        """What filters, those known where none are given, change across lines, and a one."""
         pixels = self.corner.pixels
         images = self.corner.ends(X)[:, :, pixels.ravel()].reshape(-1, *pixels.shape)
-        pooled = self._pooled(images)
+        pooled = self._pooled(images, self.filters if filters is None else filters)
         H = pooled[1::2] - pooled[::2]
         return np.column_stack([H, np.ones(len(X))])
 
-    def _pooled(self, images: FloatArray) -> FloatArray:
+    def _pooled(self, images: FloatArray, filters: list[SeenFilter]) -> FloatArray:
         """What filters show of images of the corner, (n, filters and ways)."""
-        if not self.filters:
+        if not filters:
             return np.empty((len(images), 0))
-        kernels = np.array([one.kernel for one in self.filters])
+        kernels = np.array([one.kernel[self.sides] for one in filters])
         windows = sliding_window_view(images, kernels.shape[1:], axis=(1, 2, 3))[:, 0]
         z = np.einsum("nijcrs,fcrs->nfij", windows, kernels, optimize=True)
-        b = np.array([one.b for one in self.filters])[:, None, None]
+        b = np.array([one.b for one in filters])[:, None, None]
         if not self.ties:
             rows, columns = self.entry
             H = np.maximum(z + b, 0.0)[:, :, : rows + 1, : columns + 1]

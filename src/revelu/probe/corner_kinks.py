@@ -148,16 +148,18 @@ class CornerKinks:
 
     def _images(self, others: IntArray) -> FloatArray:
         """Images of a round."""
-        n, rng = self.how.asked[0], self.draws.rng
+        n = self.how.asked[0]
         X = self.drawn(n)
         if len(others) and self.pixels.size > 1:
-            # Lines that have shown others, with another value of a pixel each.
-            near = self.X[rng.choice(others, n // 2)]
-            one = rng.choice(self.others, len(near))
-            at = np.arange(len(near))
-            near[at, one] = (near[at, one] + X[at, one]) / 2.0
-            X[: len(near)] = near
+            X[: n // 2] = self.near(others, n // 2)
         return X
+
+    def near(self, lines: IntArray, n: int) -> FloatArray:
+        """Images of some lines, with another value of a pixel each, (n, size)."""
+        rng, X, near = self.draws.rng, self.drawn(n), self.X[self.draws.rng.choice(lines, n)]
+        at, one = np.arange(n), rng.choice(self.others, n)
+        near[at, one] = (near[at, one] + X[at, one]) / 2.0
+        return np.asarray(near)
 
     def drawn(self, n: int) -> FloatArray:
         """Images, (n, size)."""

@@ -17,8 +17,9 @@ from revelu.numerics.confidence import SIGMAS
 from revelu.numerics.lone_kinks import bends
 from revelu.probe.corner_ends import CornerEnds
 from revelu.probe.corner_kinks import CornerKinks, CornerLines
-from revelu.probe.corner_units import CornerUnit, SeenFilter, alike
+from revelu.probe.corner_units import CornerUnit, alike
 from revelu.probe.draws import Draws
+from revelu.probe.seen_filters import SeenFilter, associated
 from revelu.types import IntArray
 
 __all__ = ["CornerRows"]
@@ -133,7 +134,8 @@ class CornerRows:
         corner = self._corner(next(iter(self.boxes)), self.entry).corner
         corner.look(self.how.most_rounds[0])
         if not corner.jumps and self._collect():
-            while self.look_beside(self.how.most_rounds[1]):
+            # What is left beyond the errors of filters is another filter's.
+            while self.look_beside(1.0):
                 pass
 
     def _corner(self, turns: tuple[int, ...], entry: tuple[int, int, int]) -> CornerEnds:
@@ -144,38 +146,55 @@ class CornerRows:
             pixels = self.image.pixels(box[0], box[1]).reshape(shape)[_turned(*turns)]
             along = int(np.ravel_multi_index(entry, shape))
             corner = CornerKinks(self.how, self.draws, self.image.size, pixels, along)
-            self.corners[turns, entry] = CornerEnds(corner, entry[1:])
+            self.corners[turns, entry] = CornerEnds(corner, _turned(*turns), entry[1:])
         return self.corners[turns, entry]
 
-    def look_beside(self, n_looks: int) -> bool:
+    def look_beside(self, least: float) -> bool:
         """Find filters beside those that are known, and return whether there are any.
 
         Lines are asked along pixels at corners across which answers differ most by what those do
-        not tell.
+        not tell, until a few looks in a row have shown none.
+
+        Parameters
+        ----------
+        least : float
+            What may be left of a line, in what errors leave at most.
         """
         n_before = len(self.found)
-        at_corners = [entry for entry in self._entries if not any(entry[1:])]
-        unknown: dict[Corner, float] = {}
-        for at in product(self.boxes, {self.entry: 0, **dict.fromkeys(at_corners)}):
-            turned = _turned(*at[0])
-            filters = [replace(one, kernel=one.kernel[turned]) for one in self.found]
-            n = n_looks * self.how.asked[0]
-            unknown[at] = self._corner(*at).hold_against(filters, n, ties=self.ties)
-        for _ in range(n_looks):
+        unknown = self._unknown()
+        log.debug("unknown: %s", unknown)
+        for _ in range(self.how.most_rounds[0]):
             at = max(unknown, key=lambda at: unknown[at])
-            if unknown[at] == 0.0:
+            if unknown[at] <= least:
                 break
             log.debug("%s: %.2g of its errors unknown", at, unknown[at])
             ends = self.corners[at]
             # The first lines at a corner show those that are known there as well.
             n = self.how.asked[2 if len(ends.corner.X) else 0]
-            ends.corner.look_at(ends.between(n))
-            self._collect()
-            if len(self.found) > n_before:
-                return True
+            shown = ends.between(n)
+            for _ in range(self.how.most_rounds[0]):
+                n_lines = len(ends.corner.X)
+                others = ends.corner.look_at(shown)
+                self._collect()
+                if len(self.found) > n_before:
+                    return True
+                # Of what hardly ever bends too few lines tell: others near those.
+                others = others[others >= n_lines]
+                if not len(others):
+                    break
+                shown = ends.corner.near(others, self.how.asked[2])
             # What was not understood may be with more lines, but others come first.
-            unknown[at] /= 2.0
+            del unknown[at]
         return False
+
+    def _unknown(self) -> dict[Corner, float]:
+        """What is left of lines at corners, in what the errors of filters leave at most."""
+        at_corners = [entry for entry in self._entries if not any(entry[1:])]
+        unknown: dict[Corner, float] = {}
+        for at in product(self.boxes, {self.entry: 0, **dict.fromkeys(at_corners)}):
+            ends = self._corner(*at)
+            unknown[at] = ends.hold_against(self.found, self.how.asked[0], ties=self.ties)
+        return unknown
 
     @property
     def open_filters(self) -> OpenFilters:
@@ -184,7 +203,9 @@ class CornerRows:
         biases = np.array([one.b for one in self.found])
         is_open = np.array([not one.is_oriented for one in self.found])
         is_least = np.array([one.is_least for one in self.found])
-        return OpenFilters(kernels, biases, is_open, is_least, self.image.shape, self.draws.on)
+        roots = np.array([one.roots for one in self.found])
+        shape = self.image.shape
+        return OpenFilters(kernels, biases, is_open, is_least, shape, self.draws.on, roots)
 
     def _collect(self) -> bool:
         """Filters of all corners, each of them once; return whether some were not known."""
@@ -199,20 +220,11 @@ class CornerRows:
         extents = Counter(extent for _, unit in units if (extent := unit.extent) is not None)
         if not extents:
             return False
-        extent = self.extent or extents.most_common(1)[0][0]
-        self.extent = extent
-        atol = 1.0 / self.how.asked[1]
-        for turned, unit in units:
-            for one in unit.filters(extent):
-                new = replace(one, kernel=one.kernel[turned])
-                same = [other for other in self.found if new.is_of(other, atol)]
-                best = new.merged(same)
-                if not any(best is other for other in same):
-                    self.found = [
-                        other for other in self.found if not any(other is o for o in same)
-                    ]
-                    self.found.append(best)
-        return any(not any(one is other for other in before) for one in self.found)
+        self.extent = self.extent or extents.most_common(1)[0][0]
+        seen = [one.turned(sides) for sides, unit in units for one in unit.filters(self.extent)]
+        # A row that is not known to differ from 0 is none yet.
+        self.found = associated([one for one in seen if SIGMAS * one.error < 1.0], before)
+        return len(self.found) > len(before)
 
     def _last(self, axis: int) -> int:
         """The last row or column that the outputs see: windows may leave some out."""

@@ -10,57 +10,12 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from revelu.numerics.confidence import SIGMAS
-from revelu.numerics.shifted_sums import cropped, untied
+from revelu.numerics.shifted_sums import cropped, summed, untied
 from revelu.probe.corner_kinks import CornerKinks, SeenFace
-from revelu.types import FloatArray
+from revelu.probe.seen_filters import SeenFilter
+from revelu.types import FloatArray, IntArray
 
-__all__ = ["CornerUnit", "SeenFilter", "alike"]
-
-
-@dataclass(frozen=True)
-class SeenFilter:
-    """A filter, as a corner shows it.
-
-    Attributes
-    ----------
-    kernel : ndarray, shape (channels, rows, columns)
-        Of norm 1.
-    b : float
-    error : float
-        The largest standard error.
-    is_least : bool
-        The bias is the least that it may be: only ties were seen.
-    is_oriented : bool
-        Whether the sign is known.
-    """
-
-    kernel: FloatArray
-    b: float
-    error: float
-    is_least: bool
-    is_oriented: bool
-
-    def turned_to(self, other: "SeenFilter") -> float:
-        """The sign with which it is more like another."""
-        return 1.0 if (self.kernel * other.kernel).sum() > 0.0 else -1.0
-
-    def is_of(self, other: "SeenFilter", atol: float) -> bool:
-        """Whether two are one, whatever their signs."""
-        sign = self.turned_to(other)
-        atol = max(atol, SIGMAS * float(np.hypot(self.error, other.error)))
-        if np.abs(self.kernel - sign * other.kernel).max() > atol:
-            return False
-        return self.is_least or other.is_least or abs(self.b - sign * other.b) <= atol
-
-    def merged(self, others: "list[SeenFilter]") -> "SeenFilter":
-        """Return the one of whom most is known."""
-        every = [*others, self]
-        best = min(every, key=lambda one: (one.is_least, -one.b if one.is_least else one.error))
-        known = next((one for one in every if one.is_oriented), best)
-        if best.is_oriented or not known.is_oriented:
-            return best
-        sign = best.turned_to(known)
-        return replace(best, kernel=sign * best.kernel, b=sign * best.b, is_oriented=True)
+__all__ = ["CornerUnit", "alike"]
 
 
 @dataclass(frozen=True)
@@ -91,7 +46,7 @@ class CornerUnit:
     def extent(self) -> tuple[int, int] | None:
         """Rows and columns of its filter; None where only ties show it that are not understood."""
         sizes = [self._box(one).shape[1:] for one in self.seen if not self._may_tie(one)]
-        sizes += [tied.shape[1:] for one in self.seen if (tied := self.untied(one)) is not None]
+        sizes += [tied[0].shape[1:] for one in self.seen if (tied := self.untied(one)) is not None]
         return min(sizes, key=lambda size: size[0] * size[1], default=None)
 
     def filters(self, extent: tuple[int, int]) -> list[SeenFilter]:
@@ -99,27 +54,28 @@ class CornerUnit:
         beyond = np.ones(self.shape, dtype=bool)
         beyond[:, : extent[0], : extent[1]] = False
         pixels = np.flatnonzero(np.delete(beyond.ravel(), self.corner.along))
+        inside = np.append(np.flatnonzero(~beyond), beyond.size)
         plain = [
             one
             for one in self.seen
             if not self._may_tie(one) and self._fits(self._box(one), extent)
         ]
         if plain:
-            return [self._plain(one.without(pixels), extent) for one in plain]
+            return [self._plain(one.without(pixels), inside, extent) for one in plain]
         for one in self.seen:
             tied = self.untied(one)
-            if tied is not None and self._fits(tied, extent):
-                return [self._tied(one, tied, extent)]
+            if tied is not None and self._fits(tied[0], extent):
+                return [self._tied(one, *tied, extent)]
         return []
 
-    def _plain(self, one: SeenFace, extent: tuple[int, int]) -> SeenFilter:
-        """The filter whose row a face is."""
+    def _plain(self, one: SeenFace, inside: IntArray, extent: tuple[int, int]) -> SeenFilter:
+        """The filter whose row a face is, of which some entries and the bias are not 0."""
         w, C = self.corner.row(one.face)
         kernel = w[:-1].reshape(self.shape)[:, : extent[0], : extent[1]]
         up = self._up(one) if not self._is_plain else self._below(kernel, float(w[-1]), one)
         scale = (up or 1.0) / float(np.linalg.norm(kernel))
-        error = float(np.sqrt(np.diag(C)).max() * abs(scale))
-        return SeenFilter(scale * kernel, scale * w[-1], error, False, up != 0.0)
+        covariance = scale**2 * C[np.ix_(inside, inside)]
+        return SeenFilter(scale * kernel, float(scale * w[-1]), covariance, False, up != 0.0)
 
     def _below(self, kernel: FloatArray, b: float, one: SeenFace) -> float:
         """The sign with which the other places are under 0 at all kinks; 0 where that is open."""
@@ -133,14 +89,26 @@ class CornerUnit:
         ]
         return ups[0] if self.ties and len(ups) == 1 else 0.0
 
-    def _tied(self, one: SeenFace, tied: FloatArray, extent: tuple[int, int]) -> SeenFilter:
+    def _tied(
+        self, one: SeenFace, tied: FloatArray, shift: tuple[int, int], extent: tuple[int, int]
+    ) -> SeenFilter:
         """The filter that ties, with the least bias with which no kink is where it is off."""
         scale = self._up(one) / float(np.linalg.norm(tied))
+        _, height, width = tied.shape
         kernel = np.zeros(self.shape)
-        kernel[:, : tied.shape[1], : tied.shape[2]] = scale * tied
+        kernel[:, :height, :width] = scale * tied
         b = -float((self._kinks()[:, :-1] @ kernel.ravel()).min())
-        error = self._row(one)[1] * abs(scale)
-        return SeenFilter(kernel[:, : extent[0], : extent[1]], b, error, True, True)
+        box, (row, column) = cropped(self._row(one)[0], 0.0)
+        read = np.arange(kernel.size).reshape(self.shape)
+        read = read[:, row : row + box.shape[1], column : column + box.shape[2]]
+        sums = summed(np.eye(box.size).reshape(*box.shape, box.size), shift)
+        sums = scale * sums[:, :height, :width].reshape(tied.size, box.size)
+        kernel = kernel[:, : extent[0], : extent[1]]
+        at = np.arange(kernel.size).reshape(kernel.shape)[:, :height, :width].ravel()
+        covariance = np.zeros((kernel.size + 1, kernel.size + 1))
+        C = self.corner.row(one.face)[1][np.ix_(read.ravel(), read.ravel())]
+        covariance[np.ix_(at, at)] = sums @ C @ sums.T
+        return SeenFilter(kernel, b, covariance, True, True)
 
     def _up(self, one: SeenFace) -> float:
         """On which side of a face all kinks alike are: there, the filter is over the others."""
@@ -179,13 +147,12 @@ class CornerUnit:
         """Whether even images are on the face, where the largest of windows is taken."""
         return self.ties and self.corner.has_even(one.face)
 
-    def untied(self, one: SeenFace) -> FloatArray | None:
-        """The kernel of which a face is a tie; None where it is none."""
+    def untied(self, one: SeenFace) -> tuple[FloatArray, tuple[int, int]] | None:
+        """The kernel of which a face is a tie, and how far apart places are; None of none."""
         if not self._may_tie(one):
             return None
         w, error = self._row(one)
-        found = untied(cropped(w, 0.0)[0], SIGMAS * error)
-        return None if found is None else found[0]
+        return untied(cropped(w, 0.0)[0], SIGMAS * error)
 
 
 def alike(corner: CornerKinks) -> list[list[SeenFace]]:

@@ -95,7 +95,7 @@ class StructureInBox(Search):
             return "no corner shows filters"
         left = np.inf
         for n_looks in range(self.most_looks):
-            if n_looks and not corners.look_beside(corners.how.most_rounds[0]):
+            if n_looks and not corners.look_beside(0.0):
                 break
             laid = self._laid_out(corners.open_filters, draws)
             if laid is not None and laid.n_features <= self.most_features:
