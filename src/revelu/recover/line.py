@@ -11,29 +11,20 @@ from revelu.types import FloatArray
 
 @dataclass
 class Peeling:
-    """What one line gives of a function.
-
-    Attributes
-    ----------
-    network : Network
-        The neurons found, turned off on one piece, and its affine map as the skip.
-    unresolved : ndarray
-        Kinks seen, in ``t``, whose neurons were not recovered.
-    out_of_budget : bool
-    points : ndarray, shape (n, d)
-        Where Jacobians were measured.
-    jacobians : ndarray, shape (n, k, d)
-    row_errors : ndarray, shape (m,)
-        Standard error of each neuron's row, relative to it.
-    """
+    """What one line gives of a function."""
 
     network: Network
+    """The neurons found, turned off on one piece, and its affine map as the skip."""
     unresolved: FloatArray
+    """Kinks seen, in ``t``, whose neurons were not recovered."""
     scan: LineScan
     out_of_budget: bool = False
     points: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
+    """Shape (n, d).  Where Jacobians were measured."""
     jacobians: FloatArray = field(default_factory=lambda: np.empty((0, 0, 0)))
+    """Shape (n, k, d)."""
     row_errors: FloatArray = field(default_factory=lambda: np.empty(0))
+    """Shape (m,).  Standard error of each neuron's row, relative to it."""
 
     @property
     def n_unresolved(self) -> int:

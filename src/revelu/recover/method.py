@@ -101,73 +101,50 @@ class Why(StrEnum):
 
 @dataclass(frozen=True)
 class Candidate:
-    """What a method says.
-
-    Attributes
-    ----------
-    network : Network or None
-        The best so far, however the search ended.
-    why : Why
-        How it ended.
-    layers : tuple of (W, b)
-        The lowest hidden layers, as far as they are exact whatever lies above them; of a
-        network that is explained they may be left out.
-    notes : tuple of str
-        What is to be told of the network, certified or not.
-    obstacles : tuple of str
-        What kept the search from more; of no interest once the network is certified.
-    warnings : tuple of str
-        What holds of any network from such answers.
-    worst_error : float
-        Largest error at the inputs that the search asked, where it is known to be wrong at
-        some: no certificate covers up an error that was seen.
-    paid : Paid
-        What is handed to the method that comes after.
-    merged_l2 : float or None
-        What neurons merged into one have changed of the function in L2 under N(0, I), at most;
-        None of a method that merges none.
-    n_searched : int
-        Points of N(0, I) that were searched for what the network leaves unexplained.
-    figures : mapping
-        For reports: nothing reads them to decide.
-    """
+    """What a method says."""
 
     network: Network | None
+    """The best so far, however the search ended."""
     why: Why
+    """How it ended."""
     layers: tuple[Layer, ...] = ()
+    """The lowest hidden layers, as far as they are exact whatever lies above them; of a network
+    that is explained they may be left out."""
     notes: tuple[str, ...] = ()
+    """What is to be told of the network, certified or not."""
     obstacles: tuple[str, ...] = ()
+    """What kept the search from more; of no interest once the network is certified."""
     warnings: tuple[str, ...] = ()
+    """What holds of any network from such answers."""
     worst_error: float = 0.0
+    """Largest error at the inputs that the search asked, where it is known to be wrong at some:
+    no certificate covers up an error that was seen."""
     paid: Paid = NOTHING
+    """What is handed to the method that comes after."""
     merged_l2: float | None = None
+    """What neurons merged into one have changed of the function in L2 under N(0, I), at most;
+    None of a method that merges none."""
     n_searched: int = 0
+    """Points of N(0, I) that were searched for what the network leaves unexplained."""
     figures: Mapping[str, Any] = field(default_factory=dict)
+    """For reports: nothing reads them to decide."""
 
 
 @dataclass(frozen=True)
 class Disagreement:
-    """What fresh answers say against a candidate.
-
-    Attributes
-    ----------
-    X : ndarray, shape (n, d)
-        Inputs at which they disagree; of N(0, I) alone, where some of those are among them.
-    worst : ndarray, shape (d,)
-        The one of the largest error.
-    share : float
-        Share of all inputs asked at which they agree.
-    agrees : callable, Network -> bool
-        Whether another network agrees with all that was asked.
-    error : float
-        The largest error at inputs of N(0, I), relative to the size of the answers.
-    """
+    """What fresh answers say against a candidate."""
 
     X: FloatArray
+    """Shape (n, d).  Inputs at which they disagree; of N(0, I) alone, where some of those are
+    among them."""
     worst: FloatArray
+    """Shape (d,).  The one of the largest error."""
     share: float
+    """Share of all inputs asked at which they agree."""
     agrees: Callable[[Network], bool]
+    """Network -> bool.  Whether another network agrees with all that was asked."""
     error: float = np.inf
+    """The largest error at inputs of N(0, I), relative to the size of the answers."""
 
 
 _Said = TypeVar("_Said", Candidate, Candidate | None)
@@ -179,31 +156,21 @@ class Search(ABC):
 
     Neither function raises :class:`revelu.LimitReachedError` or
     :class:`revelu.errors.SaturatedError`: both are reasons to end, with what was found.
-
-    Attributes
-    ----------
-    method : Method
-        What tunes it.
-    oracle : Oracle
-    noise : NoiseFloor
-        Every tolerance comes from it.
-    rng : numpy.random.Generator
-        Decides every random choice.
-    tell : callable
-        Called with what is being done.
-    paid : Paid
-        What the method before has handed over.
-    n_repairs : int
-        Repairs so far.
     """
 
     method: "Method"
+    """What tunes it."""
     oracle: Oracle
     noise: NoiseFloor
+    """Every tolerance comes from it."""
     rng: np.random.Generator
+    """Decides every random choice."""
     tell: Tell = log.debug
+    """Called with what is being done."""
     paid: Paid = NOTHING
+    """What the method before has handed over."""
     n_repairs: int = field(default=0, init=False)
+    """Repairs so far."""
 
     @abstractmethod
     def propose(self) -> Candidate:
@@ -228,52 +195,36 @@ class Search(ABC):
 
 @dataclass(frozen=True)
 class Method:
-    """One way to recover a network; what tunes it are its fields.
-
-    Attributes
-    ----------
-    name : str
-        As in ``revelu.extract(method=)``.
-    purpose : str
-        What it is for, in a phrase.
-    hidden : (int, int or None)
-        Fewest and most hidden layers; None where there is no limit.
-    answers : frozenset of Law
-        The laws of noise that it takes.
-    cost : str
-        Queries a parameter, in words.
-    spends : (float, float), optional
-        Fewest and most queries that each parameter of one output has taken where one hidden layer
-        was recovered at the first attempt,
-    spends_fewer : bool
-        and whether several outputs, which one query answers all, make them fewer for certain: they
-        do make the fewest.
-    max_starts : int
-        Starts afresh, the first included, that may find what one has missed.
-    most_work : float
-        Multiplications from which nothing is started afresh where answers are float32: they show
-        what they can to the first start, and where that has taken a minute another takes as long.
-    search : type of Search
-        What it is at work.  Searches know their method and not the reverse: where they are in other
-        files, the package binds them.
-    search_in_box : type of Search, optional
-        What it is inside a box, where it can keep its queries there.
-    of_images : bool
-        It is for targets whose inputs are images, and for those alone.
-    """
+    """One way to recover a network; what tunes it are its fields."""
 
     name: ClassVar[str]
+    """As in ``revelu.extract(method=)``."""
     purpose: ClassVar[str] = ""
+    """What it is for, in a phrase."""
     hidden: ClassVar[tuple[int, int | None]]
+    """Fewest and most hidden layers; None where there is no limit."""
     answers: ClassVar[frozenset[Law]] = frozenset({Law.FLOAT64})
+    """The laws of noise that it takes."""
     cost: ClassVar[str]
+    """Queries a parameter, in words."""
     spends: ClassVar[tuple[float, float] | None] = None
+    """Fewest and most queries that each parameter of one output has taken where one hidden layer
+    was recovered at the first attempt,"""
     spends_fewer: ClassVar[bool] = False
+    """and whether several outputs, which one query answers all, make them fewer for certain:
+    they do make the fewest."""
     max_starts: ClassVar[int] = 3
+    """Starts afresh, the first included, that may find what one has missed."""
     most_work: ClassVar[float] = np.inf
+    """Multiplications from which nothing is started afresh where answers are float32: they show
+    what they can to the first start, and where that has taken a minute another takes as long."""
     search: ClassVar[type[Search]]
+    """What it is at work.  Searches know their method and not the reverse: where they are in
+    other files, the package binds them."""
     search_in_box: ClassVar[type[Search] | None] = None
+    """What it is inside a box, where it can keep its queries there."""
     of_images: ClassVar[bool] = False
+    """It is for targets whose inputs are images, and for those alone."""
 
     @property
     def box(self) -> bool:

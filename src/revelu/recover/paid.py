@@ -9,24 +9,17 @@ from revelu.recover.subspace import Subspace
 
 @dataclass(frozen=True)
 class Paid:
-    """What a method hands over; None where it has none.
-
-    Attributes
-    ----------
-    line : Peeling, optional
-        A line whose answers have their digits.
-    rows : Rows, optional
-        Of lines whose answers have few, in the coordinates of
-    subspace : Subspace, optional
-        the span of the gradients, where inputs are many.
-    first : Rows, optional
-        Of the whole first layer of a deeper network, as its neurons turn on, in those coordinates.
-    """
+    """What a method hands over; None where it has none."""
 
     line: Peeling | None = None
+    """A line whose answers have their digits."""
     rows: Rows | None = None
+    """Of lines whose answers have few, in the coordinates of"""
     subspace: Subspace | None = None
+    """the span of the gradients, where inputs are many."""
     first: Rows | None = None
+    """Of the whole first layer of a deeper network, as its neurons turn on, in those
+    coordinates."""
 
     def __or__(self, before: "Paid") -> "Paid":
         """Return what is here, and where there is none of it what was there before."""

@@ -10,25 +10,18 @@ from revelu.types import FloatArray, IntArray
 
 @dataclass(frozen=True)
 class Rows(Records):
-    """Neurons whose orientation is open.
-
-    Attributes
-    ----------
-    W : ndarray, shape (m, d)
-    b : ndarray, shape (m,)
-    A : ndarray, shape (m, k)
-        Output columns.
-    errors : ndarray, shape (m,)
-        Standard error of each row of ``W``, relative to it.
-    X : ndarray, shape (m, d)
-        Where on its line each was found.
-    """
+    """Neurons whose orientation is open."""
 
     W: FloatArray
+    """Shape (m, d)."""
     b: FloatArray
+    """Shape (m,)."""
     A: FloatArray
+    """Shape (m, k).  Output columns."""
     errors: FloatArray
+    """Shape (m,).  Standard error of each row of ``W``, relative to it."""
     X: FloatArray
+    """Shape (m, d).  Where on its line each was found."""
 
     @classmethod
     def none(cls, d: int, k: int) -> "Rows":

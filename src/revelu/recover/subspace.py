@@ -10,16 +10,10 @@ from revelu.types import FloatArray
 
 @dataclass(frozen=True)
 class Subspace:
-    """Few coordinates ``z`` of inputs, ``x = scale * basis' z``.
-
-    Attributes
-    ----------
-    basis : ndarray, shape (r, d)
-        Of orthonormal rows.
-    scale : float
-    """
+    """Few coordinates ``z`` of inputs, ``x = scale * basis' z``."""
 
     basis: FloatArray
+    """Shape (r, d).  Of orthonormal rows."""
     scale: float = 1.0
 
     @classmethod

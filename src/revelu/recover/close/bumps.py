@@ -12,17 +12,7 @@ from revelu.types import FloatArray
 
 @dataclass
 class BumpSearch:
-    """A search for what the network leaves unexplained.
-
-    Attributes
-    ----------
-    n_searched : int
-        Gaussian points asked.
-    rarest : float
-        The least probability with which a point meets one of the bumps found.
-    failures : int
-        Wrong points that were not explained.
-    """
+    """A search for what the network leaves unexplained."""
 
     draft: Draft
     points_a_neuron: int = 32
@@ -37,8 +27,11 @@ class BumpSearch:
     max_failures: int = 12
     """Wrong points that could not be explained, before it is given up."""
     n_searched: int = field(default=0, init=False)
+    """Gaussian points asked."""
     rarest: float = field(default=np.inf, init=False)
+    """The least probability with which a point meets one of the bumps found."""
     failures: int = field(default=0, init=False)
+    """Wrong points that were not explained."""
 
     def run(self) -> None:
         """Ask points of N(0, I) until nothing as rare as what was found can be left."""

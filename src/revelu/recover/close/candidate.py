@@ -16,15 +16,7 @@ from revelu.types import BoolArray, FloatArray, IntArray
 
 @dataclass
 class Draft:
-    """A network of one hidden layer under way.
-
-    Attributes
-    ----------
-    floor : float
-        Errors up to this are those of the network's neurons, and no missing ones.
-    blurred : float
-        What neurons that no view has told apart change in L2 under N(0, I), about.
-    """
+    """A network of one hidden layer under way."""
 
     oracle: Oracle
     noise: NoiseFloor
@@ -51,7 +43,9 @@ class Draft:
     typical: float = 30.0
     """An error is none of a missing neuron's unless it is ``typical`` times the median."""
     floor: float = field(default=0.0, init=False)
+    """Errors up to this are those of the network's neurons, and no missing ones."""
     blurred: float = field(default=0.0, init=False)
+    """What neurons that no view has told apart change in L2 under N(0, I), about."""
 
     def shares_wrong(self, n_points: int) -> tuple[float, float]:
         """At which share of fresh points the network is wrong, and at which by much.

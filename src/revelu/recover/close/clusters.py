@@ -20,16 +20,11 @@ _Group = tuple[IntArray, FloatArray, float]
 
 @dataclass
 class Clusters:
-    """The close neurons of a network that one line has given.
-
-    Attributes
-    ----------
-    line : Line
-        The one that the network was found on.
-    """
+    """The close neurons of a network that one line has given."""
 
     draft: Draft
     line: Line
+    """The one that the network was found on."""
     view: float = 5e-3
     """Neurons are looked at at least so far to their sides; a wider cluster is seen on an
     ordinary line."""

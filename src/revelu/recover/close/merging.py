@@ -15,16 +15,11 @@ from revelu.types import FloatArray, IntArray
 
 @dataclass(frozen=True)
 class Merge:
-    """Neurons that were replaced by one.
-
-    Attributes
-    ----------
-    error : float
-        L2 distance of the two functions under N(0, I).
-    """
+    """Neurons that were replaced by one."""
 
     n_neurons: int
     error: float
+    """L2 distance of the two functions under N(0, I)."""
 
 
 def close_groups(network: Network, delta: float) -> list[IntArray]:

@@ -40,19 +40,14 @@ _NOT_ONE = "networks of one hidden layer that explain a line are wrong elsewhere
 
 @dataclass
 class CloseSearch(Search):
-    """A line's neurons, the clusters among them, and the bumps between lines.
-
-    Attributes
-    ----------
-    merged : float
-        What all merges have changed in L2 under N(0, I), at most.
-    """
+    """A line's neurons, the clusters among them, and the bumps between lines."""
 
     method: "NearDuplicates"
     draft: Draft = field(init=False)
     clusters: Clusters = field(init=False)
     bumps: BumpSearch = field(init=False)
     merged: float = field(default=0.0, init=False)
+    """What all merges have changed in L2 under N(0, I), at most."""
 
     def propose(self) -> Candidate:
         """Choose a line, resolve clusters, look for bumps, fit the affine part and merge.

@@ -72,23 +72,16 @@ class Rescaled(View):
 
 @dataclass
 class Zoomed:
-    """What a line across the hyperplanes shows in rescaled coordinates.
-
-    Attributes
-    ----------
-    scan : LineScan
-        Of the line.
-    nu : float
-        Noise of the rescaled answers, relative to them.
-    blurred : float
-        What kinks too near to be measured, taken as one, change in L2 under N(0, I), about.
-    """
+    """What a line across the hyperplanes shows in rescaled coordinates."""
 
     zoom: "Zoom"
     rescaled: Rescaled
     scan: LineScan
+    """Of the line."""
     nu: float
+    """Noise of the rescaled answers, relative to them."""
     blurred: float = field(default=0.0, init=False)
+    """What kinks too near to be measured, taken as one, change in L2 under N(0, I), about."""
 
     @property
     def is_one_neuron(self) -> bool:

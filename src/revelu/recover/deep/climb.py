@@ -42,34 +42,23 @@ log = logging.getLogger(__name__)
 
 @dataclass
 class Climb(Search):
-    """A deep network under way, from the input up.
-
-    Attributes
-    ----------
-    layers : Layers
-    answers : JudgedAnswers
-        What the network is held against.
-    network : Network, optional
-        The best so far.
-    is_explained : bool
-        Whether it was wrong nowhere in the end.
-    has_pairs : bool
-        It has neurons in pairs, that pass on an affine map everywhere: it is not mended any more.
-    share_wrong : float
-        The share of plain inputs at which it was wrong before the last repair.
-    open_weights : OpenWeights
-        What no walk has told of its last hidden layer.
-    """
+    """A deep network under way, from the input up."""
 
     method: Deep
     layers: Layers = field(init=False)
     answers: JudgedAnswers = field(init=False)
+    """What the network is held against."""
     network: Network | None = field(default=None, init=False)
+    """The best so far."""
     is_explained: bool = field(default=False, init=False)
+    """Whether it was wrong nowhere in the end."""
     has_pairs: bool = field(default=False, init=False)
+    """It has neurons in pairs, that pass on an affine map everywhere: it is not mended any more."""
     share_wrong: float = field(default=np.inf, init=False)
+    """The share of plain inputs at which it was wrong before the last repair."""
     _polished_with: tuple[Network, int] | None = field(default=None, init=False)
     open_weights: OpenWeights = field(init=False)
+    """What no walk has told of its last hidden layer."""
 
     def __post_init__(self) -> None:
         target = self.oracle, self.noise, self.rng

@@ -19,17 +19,7 @@ from revelu.types import FloatArray
 
 @dataclass
 class Estimate:
-    """What equations say of ``theta (size,)``.
-
-    Attributes
-    ----------
-    members : ndarray, shape (1 + n_members, size)
-        The first one is the solution; none has a part in what is undetermined.
-    undetermined : ndarray, shape (size, q)
-        Orthonormal columns: directions that no equation has told.
-    rows, values, errors : list
-        The equations, ``row @ theta = value`` up to a standard error.
-    """
+    """What equations say of ``theta (size,)``."""
 
     size: int
     rng: np.random.Generator
@@ -45,10 +35,14 @@ class Estimate:
     gains: float = 0.5
     """as long as that is no more than this share of what was left before."""
     members: FloatArray = field(init=False)
+    """Shape (1 + n_members, size).  The first one is the solution; none has a part in what is
+    undetermined."""
     undetermined: FloatArray = field(init=False)
+    """Shape (size, q).  Orthonormal columns: directions that no equation has told."""
     rows: list[FloatArray] = field(default_factory=list)
     values: list[float] = field(default_factory=list)
     errors: list[float] = field(default_factory=list)
+    """The equations, ``row @ theta = value`` up to a standard error."""
 
     def __post_init__(self) -> None:
         self.members = np.zeros((1 + self.n_members, self.size))

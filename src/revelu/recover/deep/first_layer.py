@@ -26,29 +26,21 @@ from revelu.types import BoolArray, FloatArray
 
 @dataclass
 class FirstLayerRows:
-    """Rows of norm 1 and what speaks for them.
-
-    Attributes
-    ----------
-    W : ndarray, shape (d1, d)
-    b : ndarray, shape (d1,)
-    n_missing : int
-        Directions of the gradients that no row explains.
-    unsigned : ndarray of bool, shape (d1,)
-        Rows whose sign nothing has told.
-    n_candidates : int
-        Hyperplanes that were tested.
-    n_leaky : int
-        Rows without a sign of which both sides pass a signal on, in the same proportion wherever
-        that was looked at.
-    """
+    """Rows of norm 1 and what speaks for them."""
 
     W: FloatArray
+    """Shape (d1, d)."""
     b: FloatArray
+    """Shape (d1,)."""
     n_missing: int
+    """Directions of the gradients that no row explains."""
     unsigned: BoolArray
+    """Shape (d1,).  Rows whose sign nothing has told."""
     n_candidates: int
+    """Hyperplanes that were tested."""
     n_leaky: int = 0
+    """Rows without a sign of which both sides pass a signal on, in the same proportion wherever
+    that was looked at."""
 
     @property
     def is_others(self) -> bool:
@@ -83,17 +75,7 @@ class FirstLayerRows:
 
 @dataclass
 class FirstLayerSearch:
-    """First-layer hyperplanes found so far, line by line.
-
-    Attributes
-    ----------
-    rows : ndarray, shape (d1, d + 1)
-        Weights of norm 1 and biases.
-    errors : ndarray, shape (d1,)
-        Standard errors of the rows.
-    n_candidates, n_blurred : int
-        Hyperplanes tested, and blurred lines.
-    """
+    """First-layer hyperplanes found so far, line by line."""
 
     oracle: Oracle
     noise: NoiseFloor
@@ -133,9 +115,12 @@ class FirstLayerSearch:
     """at ``n_alike`` places."""
     sharpening: Sharpening = field(default_factory=Sharpening)
     rows: FloatArray = field(init=False)
+    """Shape (d1, d + 1).  Weights of norm 1 and biases."""
     errors: FloatArray = field(default_factory=lambda: np.empty(0), init=False)
+    """Shape (d1,).  Standard errors of the rows."""
     n_candidates: int = field(default=0, init=False)
     n_blurred: int = field(default=0, init=False)
+    """Hyperplanes tested, and blurred lines."""
 
     def __post_init__(self) -> None:
         self.rows = np.empty((0, self.oracle.dim_in + 1))

@@ -24,16 +24,13 @@ class ActivationRegions(Records):
     """Inputs, each with the states of the known neurons that hold around it.
 
     A state is kept and not read off the input: on a wall rounding would decide.
-
-    Attributes
-    ----------
-    X : ndarray, shape (n, d)
-    on : tuple of ndarray of bool, shape (n, k_i)
-        Layer by layer, the rows without signs last: whether the sum counts as positive.
     """
 
     X: FloatArray
+    """Shape (n, d)."""
     on: tuple[BoolArray, ...]
+    """Shape (n, k_i).  Layer by layer, the rows without signs last: whether the sum counts as
+    positive."""
 
     def moved(self, X: FloatArray) -> "ActivationRegions":
         """Return other inputs with the same states."""
@@ -42,19 +39,14 @@ class ActivationRegions(Records):
 
 @dataclass(frozen=True, eq=False)
 class KnownLayers:
-    """The known layers below a neuron.
-
-    Attributes
-    ----------
-    stack : Stack
-        Layers of known signs.
-    W, b : ndarray, shape (m, stack.dim_out) and (m,)
-        Rows on top of them whose signs are not known; there may be none.
-    """
+    """The known layers below a neuron."""
 
     stack: Stack
+    """Layers of known signs."""
     W: FloatArray
     b: FloatArray
+    """Shape (m, stack.dim_out) and (m,).  Rows on top of them whose signs are not known; there
+    may be none."""
 
     @classmethod
     def of(cls, stack: Stack) -> "KnownLayers":

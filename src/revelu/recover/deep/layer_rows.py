@@ -23,20 +23,16 @@ from revelu.types import BoolArray, FloatArray, IntArray
 
 @dataclass(frozen=True, eq=False)
 class LayerRows(Records):
-    """Sums ``v . relu(u) + l . h + c`` in a frame, one a row.
-
-    Attributes
-    ----------
-    v : ndarray, shape (n, m)
-    l : ndarray, shape (n, dim)
-    c : ndarray, shape (n,)
-    undetermined : ndarray of bool, shape (n, m + dim)
-    """
+    """Sums ``v . relu(u) + l . h + c`` in a frame, one a row."""
 
     v: FloatArray
+    """Shape (n, m)."""
     l: FloatArray  # noqa: E741 - the name in the derivation
+    """Shape (n, dim)."""
     c: FloatArray
+    """Shape (n,)."""
     undetermined: BoolArray
+    """Shape (n, m + dim)."""
 
     @classmethod
     def of(cls, frame: KnownLayers, walks: Sequence[Walk]) -> "LayerRows":

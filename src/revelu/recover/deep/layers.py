@@ -31,31 +31,22 @@ log = logging.getLogger(__name__)
 
 @dataclass
 class Level:
-    """The rows found above some layers.
-
-    Attributes
-    ----------
-    frame : KnownLayers
-        What is known below.
-    walks : list of Walk
-        One a neuron.
-    is_signed, is_sure : bool
-        Whether the walks tell all signs below; and whether all of them agree.
-    is_exhausted : bool
-        Whether they have been looked for twice.
-    unknown_below : ndarray of bool, shape (m, dim)
-        Weights of the rows on top of the frame that are not known.
-    missing : ndarray, shape (r, dim), optional
-        What spans the weights of neurons that are missing there, where all signs are known.
-    """
+    """The rows found above some layers."""
 
     frame: KnownLayers
+    """What is known below."""
     unknown_below: BoolArray
+    """Shape (m, dim).  Weights of the rows on top of the frame that are not known."""
     missing: FloatArray | None = None
+    """Shape (r, dim).  What spans the weights of neurons that are missing there, where all signs
+    are known."""
     walks: list[Walk] = field(default_factory=list)
+    """One a neuron."""
     is_signed: bool = True
     is_sure: bool = True
+    """Whether the walks tell all signs below; and whether all of them agree."""
     is_exhausted: bool = False
+    """Whether they have been looked for twice."""
 
     @property
     def rows(self) -> LayerRows:
@@ -133,46 +124,30 @@ class LayerSearch:
 
 @dataclass
 class Layers:
-    """The layers found so far.
-
-    Attributes
-    ----------
-    oracle : Oracle
-    noise : NoiseFloor
-    rng : numpy.random.Generator
-    search : LayerSearch
-    tell : callable
-        Takes a line about what is done now.
-    basis : ndarray, shape (r, d)
-        Orthonormal rows: what is not in their span the first layer does not see.
-    levels : list of Level
-        The second hidden layer first.
-    places : CriticalPoints
-        Of neurons that are not known, beside which no gradients were measured yet.
-    seeds : list of Seed
-        Those beside which they were.
-    lacks_inputs : bool
-        Whether a neuron of the first layer was found late, which may see more than the basis.
-    is_passed_on : bool
-        Whether most answers are one layer of neurons on the first one's hyperplanes: above are
-        neurons that are always on, and with them all of what is below counts.
-    has_dropped : bool
-        Whether rows of the first layer were dropped, for none above was seen to read them: those
-        that only neurons which are always on read are as right as others.
-    """
+    """The layers found so far."""
 
     oracle: Oracle
     noise: NoiseFloor
     rng: np.random.Generator
     search: LayerSearch
     tell: Callable[[str], None]
+    """Takes a line about what is done now."""
     basis: FloatArray = field(init=False)
+    """Shape (r, d).  Orthonormal rows: what is not in their span the first layer does not see."""
     levels: list[Level] = field(default_factory=list, init=False)
+    """The second hidden layer first."""
     places: CriticalPoints = field(init=False)
+    """Of neurons that are not known, beside which no gradients were measured yet."""
     seeds: list[Seed] = field(default_factory=list, init=False)
+    """Those beside which they were."""
     lacks_inputs: bool = field(default=False, init=False)
+    """Whether a neuron of the first layer was found late, which may see more than the basis."""
     is_passed_on: bool = field(default=False, init=False)
+    """Whether most answers are one layer of neurons on the first one's hyperplanes: above are
+    neurons that are always on, and with them all of what is below counts."""
     has_dropped: bool = field(default=False, init=False)
+    """Whether rows of the first layer were dropped, for none above was seen to read them: those
+    that only neurons which are always on read are as right as others."""
 
     def __post_init__(self) -> None:
         self.narrow_to(np.eye(self.oracle.dim_in))

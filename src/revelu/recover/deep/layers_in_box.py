@@ -52,30 +52,21 @@ class InBox:
 
 @dataclass
 class LayersInBox:
-    """Rows of the first layer, and what is put together above them.
-
-    Attributes
-    ----------
-    ask : Askable
-        In coordinates in which the box is the cube of the method.
-    rows : ndarray, shape (m, d + 1)
-        Weights of norm 1, and biases.
-    seeds : list of Seed
-        Of whatever layer.
-    upper : UpperRows
-        Nothing, until the rows below have signs.
-    is_signed : ndarray of bool, shape (m,)
-        Which of their signs an answer has told, once they were asked for.
-    """
+    """Rows of the first layer, and what is put together above them."""
 
     ask: Askable
+    """In coordinates in which the box is the cube of the method."""
     noise: NoiseFloor
     how: FirstInBox
     rng: np.random.Generator
     rows: FloatArray = field(init=False)
+    """Shape (m, d + 1).  Weights of norm 1, and biases."""
     seeds: list[Seed] = field(default_factory=list, init=False)
+    """Of whatever layer."""
     upper: UpperRows = field(init=False)
+    """Nothing, until the rows below have signs."""
     is_signed: BoolArray = field(default_factory=lambda: np.empty(0, dtype=bool), init=False)
+    """Shape (m,).  Which of their signs an answer has told, once they were asked for."""
 
     def __post_init__(self) -> None:
         self.rows = np.empty((0, self.ask.dim_in + 1))

@@ -132,20 +132,14 @@ class SlopeMeasurement:
 
 @dataclass(frozen=True)
 class _Looks:
-    """Answers that an upper layer is held against.
-
-    Attributes
-    ----------
-    H : ndarray, shape (n, k)
-        What the layers below put out.
-    Y : ndarray, shape (n, k')
-    noise : NoiseFloor
-        Of what is above them.
-    """
+    """Answers that an upper layer is held against."""
 
     H: FloatArray
+    """Shape (n, k).  What the layers below put out."""
     Y: FloatArray
+    """Shape (n, k')."""
     noise: NoiseFloor
+    """Of what is above them."""
 
     def apart(self, upper: Network) -> FloatArray:
         """Largest errors, in units of the outputs, shape (n,)."""
@@ -166,19 +160,13 @@ class _Looks:
 
 @dataclass
 class LeakySearch(Search):
-    """Layers of leaky units, undone one after another, and one hidden layer above them.
-
-    Attributes
-    ----------
-    known : list of LeakyLayer
-        The lowest first.
-    upper : Search
-        Of what is above them.
-    """
+    """Layers of leaky units, undone one after another, and one hidden layer above them."""
 
     method: "Leaky"
     known: list[LeakyLayer] = field(default_factory=list, init=False)
+    """The lowest first."""
     upper: Search = field(init=False)
+    """Of what is above them."""
 
     def propose(self) -> Candidate:
         """Undo layer after layer until one hidden layer explains what is left."""

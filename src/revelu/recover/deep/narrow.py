@@ -39,29 +39,19 @@ log = logging.getLogger(__name__)
 
 @dataclass
 class LayeredSearch(Search):
-    """Two known layers of neurons, which grow where fresh answers disagree.
-
-    Attributes
-    ----------
-    first : FirstLayerRows, optional
-    top : AboveLayer
-    upper : RestrictedSearch
-        The upper layer's, on the positive orthant,
-    is_settled : bool
-        once a base point was found.
-    block : (X, Y), optional
-        The answers of the last fit, which every later one uses again.
-    affine : Search, optional
-        Of a target without a kink on the line: that of one hidden layer.
-    """
+    """Two known layers of neurons, which grow where fresh answers disagree."""
 
     method: "TwoHidden"
     first: FirstLayerRows | None = field(default=None, init=False)
     top: AboveLayer = field(init=False)
     upper: RestrictedSearch = field(init=False)
+    """The upper layer's, on the positive orthant,"""
     is_settled: bool = field(default=False, init=False)
+    """once a base point was found."""
     block: tuple[FloatArray, FloatArray] | None = field(default=None, init=False)
+    """The answers of the last fit, which every later one uses again."""
     affine: Search | None = field(default=None, init=False)
+    """Of a target without a kink on the line: that of one hidden layer."""
 
     def propose(self) -> Candidate:
         """Find the first layer, then grow the upper one until it explains N(0, I)."""

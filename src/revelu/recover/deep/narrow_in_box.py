@@ -29,24 +29,16 @@ log = logging.getLogger(__name__)
 
 @dataclass
 class LayersSearch(Search):
-    """Two layers under way inside a box.
-
-    Attributes
-    ----------
-    inside : OracleInBox
-    layers : LayersInBox
-        What chords have shown.
-    answers : JudgedAnswers
-        What the network is held against.
-    network : Network, optional
-        The best so far, in the coordinates of the cube.
-    """
+    """Two layers under way inside a box."""
 
     method: TwoHidden
     inside: OracleInBox = field(init=False)
     layers: LayersInBox = field(init=False)
+    """What chords have shown."""
     answers: JudgedAnswers = field(init=False)
+    """What the network is held against."""
     network: Network | None = field(default=None, init=False)
+    """The best so far, in the coordinates of the cube."""
 
     def __post_init__(self) -> None:
         how = self.how

@@ -22,18 +22,12 @@ from revelu.types import BoolArray, FloatArray, IntArray
 
 @dataclass(frozen=True, eq=False)
 class OpenWeights(Records):
-    """Directions in which rows of a layer, each with its bias, may be moved.
-
-    Attributes
-    ----------
-    rows : ndarray of int, shape (p,)
-        Whose.
-    directions : ndarray, shape (p, dim + 1)
-        As long as the row may be off along each.
-    """
+    """Directions in which rows of a layer, each with its bias, may be moved."""
 
     rows: IntArray
+    """Shape (p,).  Whose."""
     directions: FloatArray
+    """Shape (p, dim + 1).  As long as the row may be off along each."""
 
     @classmethod
     def of(

@@ -36,27 +36,19 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, eq=False)
 class _Rest:
-    """What held neurons leave of answers, above the first layer, and how far off counts as wrong.
-
-    Attributes
-    ----------
-    X : ndarray, shape (n, d)
-    samples : Samples
-        What the first layer puts out, and what is left above it.
-    limit : float
-        In errors of an answer.
-    was_right : ndarray of bool, shape (n,)
-        Which answers the network explained before.
-    stake : float
-        So many times as much these count: wrong ones are drawn where a neuron is wrong, again and
-        again, and must not be bought by others.
-    """
+    """What held neurons leave of answers above the first layer, and how far off is wrong."""
 
     X: FloatArray
+    """Shape (n, d)."""
     samples: Samples
+    """What the first layer puts out, and what is left above it."""
     limit: float
+    """In errors of an answer."""
     was_right: BoolArray
+    """Shape (n,).  Which answers the network explained before."""
     stake: float
+    """So many times as much these count: wrong ones are drawn where a neuron is wrong, again and
+    again, and must not be bought by others."""
 
     def off(self, free: Network) -> FloatArray:
         """How far off each answer is, in errors, shape (n,)."""

@@ -130,22 +130,16 @@ class RoughLayers:
 
 @dataclass
 class RoughLayersSearch(Search):
-    """Two hidden layers, fitted to answers.
-
-    Attributes
-    ----------
-    X, Y : ndarray, shape (n, d) and (n, k)
-        What was asked for fits of all layers.
-    is_drawn : ndarray of bool, shape (n,)
-        Whether at inputs drawn and not where a network was wrong.
-    """
+    """Two hidden layers, fitted to answers."""
 
     how: RoughLayers = field(default_factory=RoughLayers)
     network: Network | None = field(default=None, init=False)
     """The best so far."""
     X: FloatArray = field(init=False)
     Y: FloatArray = field(init=False)
+    """Shape (n, d) and (n, k).  What was asked for fits of all layers."""
     is_drawn: BoolArray = field(init=False)
+    """Shape (n,).  Whether at inputs drawn and not where a network was wrong."""
     below: tuple[FloatArray, FloatArray] = field(init=False)
     """The same for fits of the upper one, in the coordinates that the first is known in."""
     has_spare_below: bool = field(default=False, init=False)

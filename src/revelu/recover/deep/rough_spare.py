@@ -22,29 +22,19 @@ from revelu.types import FloatArray
 
 @dataclass(frozen=True)
 class SpareNeurons:
-    """Adds a few neurons to a network that leaves much.
-
-    Attributes
-    ----------
-    rng : Generator
-    limit : float
-        Reduced cost that noise leaves, and errors of answers that count as wrong, in ``SIGMAS``.
-    n : int
-        How many are added.
-    n_starts : int
-        Random starts,
-    n_rough_steps : int
-        of ``n_rough_steps`` steps where all layers are fitted afterwards.
-    n_answers : int
-        So many more than a row has entries say what a neuron is that is missing.
-    """
+    """Adds a few neurons to a network that leaves much."""
 
     rng: np.random.Generator
     limit: float
+    """Reduced cost that noise leaves, and errors of answers that count as wrong, in ``SIGMAS``."""
     n: int
+    """How many are added."""
     n_starts: int
+    """Random starts,"""
     n_rough_steps: int
+    """of ``n_rough_steps`` steps where all layers are fitted afterwards."""
     n_answers: int
+    """So many more than a row has entries say what a neuron is that is missing."""
 
     def above(self, network: Network, samples: Samples) -> Network:
         """Add a few neurons above the first layer."""

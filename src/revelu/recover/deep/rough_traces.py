@@ -39,28 +39,20 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, eq=False)
 class TracedRow:
-    """A row above the first layer.
-
-    Attributes
-    ----------
-    row : ndarray, shape (size,)
-    covariance : ndarray, shape (size, size)
-    n_weights : int
-        So many of its entries are weights of neurons.
-    least : float
-        Directions are open whose standard error is more.
-    points : ndarray, shape (n, d)
-        Of its surface.
-    seed : Seed
-        Where it was seen first.
-    """
+    """A row above the first layer."""
 
     row: FloatArray
+    """Shape (size,)."""
     covariance: FloatArray
+    """Shape (size, size)."""
     n_weights: int
+    """So many of its entries are weights of neurons."""
     least: float
+    """Directions are open whose standard error is more."""
     points: FloatArray
+    """Shape (n, d).  Of its surface."""
     seed: Seed
+    """Where it was seen first."""
 
     @cached_property
     def undetermined(self) -> FloatArray:
@@ -161,47 +153,31 @@ class RoughTraces:
 
 @dataclass
 class TraceSearch:
-    """The search for upper neurons by traces.
-
-    Attributes
-    ----------
-    ask : callable
-    noise : NoiseFloor
-    rng : numpy.random.Generator
-    tell : callable
-        Takes a line about what is done now.
-    below : Below
-        The first layer.
-    samples : Samples
-        Answers that the outputs are fitted to, the first of them; those that were looked at follow.
-    how : RoughTraces
-    rows : list of TracedRow
-        Those that are known,
-    held : ndarray, shape (r, size)
-        and others that are not looked at any more.
-    wrong : Samples, optional
-        Answers that were wrong beside rows known then; the outputs are fitted to these, too.
-    is_astray : bool
-        Whether the first layer is not what it is taken for.
-    n_lost : int
-        How many more traces went far and failed than closed.
-    bending : set of TracedRow
-        Rows at whose surfaces the answers bend.
-    """
+    """The search for upper neurons by traces."""
 
     ask: Ask
     noise: NoiseFloor
     rng: np.random.Generator
     tell: Tell
+    """Takes a line about what is done now."""
     below: Below
+    """The first layer."""
     samples: Samples
+    """Answers that the outputs are fitted to, the first of them; those that were looked at
+    follow."""
     how: RoughTraces
     rows: list[TracedRow] = field(default_factory=list)
+    """Those that are known,"""
     held: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
+    """Shape (r, size).  and others that are not looked at any more."""
     wrong: Samples | None = field(default=None, init=False)
+    """Answers that were wrong beside rows known then; the outputs are fitted to these, too."""
     is_astray: bool = field(default=False, init=False)
+    """Whether the first layer is not what it is taken for."""
     n_lost: int = field(default=0, init=False)
+    """How many more traces went far and failed than closed."""
     bending: set[TracedRow] = field(default_factory=set, init=False)
+    """Rows at whose surfaces the answers bend."""
 
     def __post_init__(self) -> None:
         self.rows, self.held = list(self.rows), self.held.reshape(-1, self.below.size)

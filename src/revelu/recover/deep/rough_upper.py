@@ -37,24 +37,16 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Traced:
-    """What traces have found.
-
-    Attributes
-    ----------
-    network : Network
-        With an affine rest.
-    samples : Samples
-        Answers that it was fitted to.
-    n_unsure : int
-        Rows of the first layer whose sign no row tells for sure, or that none reads.
-    n_wrong : int
-        So many of the answers, the last ones, were kept because a network was wrong there.
-    """
+    """What traces have found."""
 
     network: Network
+    """With an affine rest."""
     samples: Samples
+    """Answers that it was fitted to."""
     n_unsure: int
+    """Rows of the first layer whose sign no row tells for sure, or that none reads."""
     n_wrong: int = 0
+    """So many of the answers, the last ones, were kept because a network was wrong there."""
     measured: MeasuredRows | None = None
 
 

@@ -31,30 +31,22 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, eq=False)
 class _Row:
-    """What answers say of one upper row.
-
-    Attributes
-    ----------
-    H, z, t, e : ndarray, shape (n, m + 1) and (n,)
-        Of wrong answers that may be its: what is below, its sum, what that is to be (0 where it is
-        to be no more), and how exactly.
-    X : ndarray, shape (n, d)
-        Their inputs.
-    H_off, z_off, e_off : ndarray
-        The same of answers that are right, where it is off.
-    P : ndarray, shape (m + 1, m + 1)
-        Of those where it is on, the normal matrix; and how wide rows are.
-    """
+    """What answers say of one upper row."""
 
     H: FloatArray
     z: FloatArray
     t: FloatArray
     e: FloatArray
+    """Shape (n, m + 1) and (n,).  Of wrong answers that may be its: what is below, its sum, what
+    that is to be (0 where it is to be no more), and how exactly."""
     X: FloatArray
+    """Shape (n, d).  Their inputs."""
     H_off: FloatArray
     z_off: FloatArray
     e_off: FloatArray
+    """The same of answers that are right, where it is off."""
     P: FloatArray
+    """Shape (m + 1, m + 1).  Of those where it is on, the normal matrix; and how wide rows are."""
 
     def off(self, lack: FloatArray) -> FloatArray:
         """By how many errors each answer contradicts what the row lacks, shape (n,)."""

@@ -504,9 +504,8 @@ class RoughWideSearch(RoughLayersSearch):
         if n >= len(self.X):
             return everything
         on = network.preactivations(self.X)[1] > 0
-        share = (on / np.maximum(on.sum(axis=0), n / max(on.shape[1], 1))).sum(axis=1) + 1.0 / len(
-            on
-        )
+        least = np.maximum(on.sum(axis=0), n / max(on.shape[1], 1))
+        share = (on / least).sum(axis=1) + 1.0 / len(on)
         rows = self.rng.choice(len(on), n, replace=False, p=share / share.sum())
         if wrong is not None:
             rows = np.union1d(rows, np.flatnonzero(wrong))

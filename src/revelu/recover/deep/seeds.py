@@ -21,29 +21,22 @@ from revelu.types import BoolArray, FloatArray
 
 @dataclass(frozen=True, eq=False)
 class Seed:
-    """A critical point that no known neuron makes.
-
-    Attributes
-    ----------
-    x : ndarray, shape (d,)
-    normal : ndarray, shape (d,)
-        Unit.
-    column : ndarray, shape (k,)
-        By how much the outputs' derivatives along the normal change where it is crossed.
-    error : float
-        Standard error of the normal.
-    row : ndarray, shape (size,), optional
-        The neuron's row, if it has been measured: its gradient at ``x`` is the normal.
-    row_error : float
-        Standard error of its entries, relative to their root mean square.
-    """
+    """A critical point that no known neuron makes."""
 
     x: FloatArray
+    """Shape (d,)."""
     normal: FloatArray
+    """Shape (d,).  Unit."""
     column: FloatArray
+    """Shape (k,).  By how much the outputs' derivatives along the normal change where it is
+    crossed."""
     error: float
+    """Standard error of the normal."""
     row: FloatArray | None = None
+    """Shape (size,).  The neuron's row, if it has been measured: its gradient at ``x`` is the
+    normal."""
     row_error: float = 0.0
+    """Standard error of its entries, relative to their root mean square."""
 
     @property
     def hyperplane(self) -> FloatArray:

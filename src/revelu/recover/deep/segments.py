@@ -21,18 +21,14 @@ from revelu.types import BoolArray, FloatArray, IntArray
 
 @dataclass(frozen=True)
 class CriticalPoints(Records):
-    """Critical points of unknown neurons.
-
-    Attributes
-    ----------
-    X : ndarray, shape (n, d)
-    left, right : ndarray, shape (n, d)
-        On the same segment, halfway to the next kink or known hyperplane on either side.
-    """
+    """Critical points of unknown neurons."""
 
     X: FloatArray
+    """Shape (n, d)."""
     left: FloatArray
     right: FloatArray
+    """Shape (n, d).  On the same segment, halfway to the next kink or known hyperplane on either
+    side."""
 
     @classmethod
     def none(cls, d: int) -> "CriticalPoints":

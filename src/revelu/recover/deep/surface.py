@@ -17,28 +17,19 @@ from revelu.types import FloatArray, IntArray
 
 @dataclass(frozen=True, eq=False)
 class Stops(Records):
-    """Where rays have stopped.
-
-    Attributes
-    ----------
-    at : ActivationRegions
-        At a wall, with the states beyond it; or before the next wall.
-    moves : ndarray, shape (n, d)
-        Unit directions.
-    layers, neurons : ndarray of int, shape (n,)
-        Whose wall it is.
-    room : ndarray, shape (n,)
-        How far the next wall is.
-    doubt : ndarray, shape (n,)
-        Standard error of where the surface is.
-    """
+    """Where rays have stopped."""
 
     at: ActivationRegions
+    """At a wall, with the states beyond it; or before the next wall."""
     moves: FloatArray
+    """Shape (n, d).  Unit directions."""
     layers: IntArray
     neurons: IntArray
+    """Shape (n,).  Whose wall it is."""
     room: FloatArray
+    """Shape (n,).  How far the next wall is."""
     doubt: FloatArray
+    """Shape (n,).  Standard error of where the surface is."""
 
     def best(self) -> "Stops":
         """For every wall the ray of the least error."""
@@ -65,20 +56,14 @@ class RayTuning:
 
 @dataclass(frozen=True, eq=False)
 class Surface:
-    """A neuron's surface.
-
-    Attributes
-    ----------
-    frame : KnownLayers
-    signs : ndarray, shape (m,)
-        Of the rows on top of the frame.
-    members : ndarray, shape (1 + n_members, frame.size)
-        The neuron's unknowns, and others that agree with the equations no worse.
-    """
+    """A neuron's surface."""
 
     frame: KnownLayers
     signs: FloatArray
+    """Shape (m,).  Of the rows on top of the frame."""
     members: FloatArray
+    """Shape (1 + n_members, frame.size).  The neuron's unknowns, and others that agree with the
+    equations no worse."""
 
     def values(self, at: ActivationRegions) -> FloatArray:
         """Sums by every member, shape (n, 1 + n_members)."""

@@ -36,16 +36,11 @@ from revelu.types import BoolArray, FloatArray, IntArray
 
 @dataclass(frozen=True, eq=False)
 class Below:
-    """What sums above a first layer are linear in: its neurons, inputs while signs are open, and 1.
-
-    Attributes
-    ----------
-    W, b : ndarray, shape (m, d) and (m,)
-        The first layer, as its neurons turn on, or as it happens.
-    """
+    """What sums above a first layer are linear in: its neurons, 1, inputs while signs are open."""
 
     W: FloatArray
     b: FloatArray
+    """Shape (m, d) and (m,).  The first layer, as its neurons turn on, or as it happens."""
     is_signed: bool = True
     """Whether they are known to turn on there: else inputs are among the features."""
     reach: float = 100.0
@@ -155,71 +150,48 @@ class TraceTuning:
 
 @dataclass(frozen=True, eq=False)
 class _Places(Records):
-    """Where the surface is foretold to be.
-
-    Attributes
-    ----------
-    X, M : ndarray, shape (n, d)
-        Points of it, and unit directions across.
-    T : ndarray, shape (n,)
-        The range that is asked.
-    F, slopes : ndarray, shape (n, 1 + m)
-        What the sum is linear in there, and the slopes of that along ``M``.
-    slope, doubt, vague : ndarray, shape (n,)
-        The sum's slope, the standard error of the place, and of the slope.
-    """
+    """Where the surface is foretold to be."""
 
     X: FloatArray
     M: FloatArray
+    """Shape (n, d).  Points of it, and unit directions across."""
     T: FloatArray
+    """Shape (n,).  The range that is asked."""
     F: FloatArray
     slopes: FloatArray
+    """Shape (n, 1 + m).  What the sum is linear in there, and the slopes of that along ``M``."""
     slope: FloatArray
     doubt: FloatArray
     vague: FloatArray
+    """Shape (n,).  The sum's slope, the standard error of the place, and of the slope."""
 
 
 @dataclass
 class Trace:
-    """The trace from one seed.
-
-    Attributes
-    ----------
-    below : Below
-        The first layer.
-    others : ndarray, shape (r, size)
-        Known rows above it: no line crosses their kinks.
-    seed : Seed
-    noise : NoiseFloor
-        Of the answers.
-    scale : float
-        How large entries of rows are whose gradients have norm 1.
-    rng : numpy.random.Generator
-    how : TraceTuning
-    sigma : float
-        Standard error of an answer in units of the outputs, where the seed is.
-    theta : ndarray, shape (size,)
-        The row; its gradient at the seed has norm 1, about.
-    covariance : ndarray, shape (size, size)
-    points : list of ndarray
-        Of the surface.
-    n_asked, n_found : int
-        Places that were asked, and at which the surface was found.
-    """
+    """The trace from one seed."""
 
     below: Below
+    """The first layer."""
     others: FloatArray
+    """Shape (r, size).  Known rows above it: no line crosses their kinks."""
     seed: Seed
     noise: NoiseFloor
+    """Of the answers."""
     scale: float
+    """How large entries of rows are whose gradients have norm 1."""
     rng: np.random.Generator
     how: TraceTuning = field(default_factory=TraceTuning)
     sigma: float = field(init=False)
+    """Standard error of an answer in units of the outputs, where the seed is."""
     theta: FloatArray = field(init=False)
+    """Shape (size,).  The row; its gradient at the seed has norm 1, about."""
     covariance: FloatArray = field(init=False)
+    """Shape (size, size)."""
     points: list[FloatArray] = field(init=False)
+    """Of the surface."""
     n_asked: int = field(default=0, init=False)
     n_found: int = field(default=0, init=False)
+    """Places that were asked, and at which the surface was found."""
 
     def __post_init__(self) -> None:
         how, seed = self.how, self.seed

@@ -18,29 +18,21 @@ from revelu.types import BoolArray, FloatArray
 
 @dataclass
 class UpperRows:
-    """Neurons known so far.
-
-    Attributes
-    ----------
-    first : (W, b)
-        The layer below, rows of norm 1, signs known.
-    unit : ndarray, shape (k,)
-        Of the outputs.
-    A : ndarray, shape (n, k)
-        Columns of norm 1 in these units.
-    V, c : ndarray, shape (n, m) and (n,)
-    is_known : ndarray of bool, shape (n, m)
-        Which weights of ``V`` some seed has told; others are 0.
-    """
+    """Neurons known so far."""
 
     first: Layer
+    """The layer below, rows of norm 1, signs known."""
     unit: FloatArray
+    """Shape (k,).  Of the outputs."""
     same: float = 1e-5
     """What seeds of one neuron differ by at most, relative to their rows; less is rounding."""
     A: FloatArray = field(init=False)
+    """Shape (n, k).  Columns of norm 1 in these units."""
     V: FloatArray = field(init=False)
     c: FloatArray = field(init=False)
+    """Shape (n, m) and (n,)."""
     is_known: BoolArray = field(init=False)
+    """Shape (n, m).  Which weights of ``V`` some seed has told; others are 0."""
 
     def __post_init__(self) -> None:
         m, k = len(self.first[1]), len(self.unit)

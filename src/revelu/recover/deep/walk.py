@@ -96,46 +96,30 @@ class WalkTuning:
 
 @dataclass
 class Walk:
-    """The walk from one seed.
-
-    Attributes
-    ----------
-    frame : KnownLayers
-        The known layers below.
-    seed : Seed
-    noise : NoiseFloor
-        Of the answers.
-    rng : numpy.random.Generator
-    tuning : WalkTuning
-    sums_beside : callable, optional
-        Sums of the known neurons of its layer at inputs, (n, d) -> (n, k): a deeper neuron's
-        surface turns where they change their state, and this one's does not.
-    estimate : Estimate
-        Of the neuron's unknowns.
-    points : ActivationRegions
-        Of the surface, as found, the seed first.
-    signs : ndarray, shape (m,)
-        Of the rows on top of the frame, such that all of them are off at the seed.
-    is_accepted : bool
-        Whether it passed the last test.
-    is_told : bool
-        Whether neurons of its layer told that it is no deeper neuron's, or that it is.
-    gains_vary : bool
-        Whether layers above have been seen to change what the outputs make of the neuron.
-    """
+    """The walk from one seed."""
 
     frame: KnownLayers
+    """The known layers below."""
     seed: Seed
     noise: NoiseFloor
+    """Of the answers."""
     rng: np.random.Generator
     tuning: WalkTuning = field(default_factory=WalkTuning)
     sums_beside: Callable[[FloatArray], FloatArray] | None = None
+    """Sums of the known neurons of its layer at inputs, (n, d) -> (n, k): a deeper neuron's
+    surface turns where they change their state, and this one's does not."""
     estimate: Estimate = field(init=False)
+    """Of the neuron's unknowns."""
     points: ActivationRegions = field(init=False)
+    """Of the surface, as found, the seed first."""
     signs: FloatArray = field(init=False)
+    """Shape (m,).  Of the rows on top of the frame, such that all of them are off at the seed."""
     is_accepted: bool = field(default=False, init=False)
+    """Whether it passed the last test."""
     is_told: bool = field(default=False, init=False)
+    """Whether neurons of its layer told that it is no deeper neuron's, or that it is."""
     gains_vary: bool = field(default=False, init=False)
+    """Whether layers above have been seen to change what the outputs make of the neuron."""
 
     def __post_init__(self) -> None:
         self.gain = self.seed.column / self.noise.unit

@@ -19,19 +19,13 @@ from revelu.types import FloatArray
 
 @dataclass
 class FitQuestions(Search):
-    """A fit's questions, in coordinates of a subspace where one is searched.
-
-    Attributes
-    ----------
-    served : Served, optional
-        What was answered behind a head, as it was.
-    subspace : Subspace, optional
-        The few coordinates of many inputs that are searched.
-    """
+    """A fit's questions, in coordinates of a subspace where one is searched."""
 
     method: Fit
     served: Served | None = field(default=None, init=False)
+    """What was answered behind a head, as it was."""
     subspace: Subspace | None = field(default=None, init=False)
+    """The few coordinates of many inputs that are searched."""
 
     @property
     def _region(self) -> Region:

@@ -20,22 +20,18 @@ _ROWS = 2048
 
 @dataclass(frozen=True)
 class StandardErrors:
-    """One for each parameter, rows of ``W`` being of norm 1.
-
-    Attributes
-    ----------
-    W : ndarray, shape (m, d)
-    b : ndarray, shape (m,)
-    A : ndarray, shape (k, m)
-    c : ndarray, shape (k,)
-    V : ndarray, shape (k, d), or None
-    """
+    """One for each parameter, rows of ``W`` being of norm 1."""
 
     W: FloatArray
+    """Shape (m, d)."""
     b: FloatArray
+    """Shape (m,)."""
     A: FloatArray
+    """Shape (k, m)."""
     c: FloatArray
+    """Shape (k,)."""
     V: FloatArray | None
+    """Shape (k, d), or None."""
 
 
 def with_unit_rows(network: Network) -> Network:

@@ -18,30 +18,21 @@ from revelu.types import BoolArray, FloatArray
 
 @dataclass(frozen=True, eq=False)
 class Crossed:
-    """What short lines across m hyperplanes say, n each.
-
-    Attributes
-    ----------
-    is_kink, is_straight, is_blank : ndarray, shape (m, n)
-        Whether the function bends once on the line, goes on as it is, or is constant; other lines
-        cross several hyperplanes.
-    points : ndarray, shape (m, n, d + 1)
-        ``(x, 1)`` where it bends,
-    errors : ndarray, shape (m, n)
-        and how far off the hyperplane that may be.
-    bends : ndarray, shape (m, n)
-        How much, in units of what the row's line has shown.
-    same : float
-        A bend is the row's own that is as large up to this factor.
-    """
+    """What short lines across m hyperplanes say, n each."""
 
     is_kink: BoolArray
     is_straight: BoolArray
     is_blank: BoolArray
+    """Shape (m, n).  Whether the function bends once on the line, goes on as it is, or is
+    constant; other lines cross several hyperplanes."""
     points: FloatArray
+    """Shape (m, n, d + 1).  ``(x, 1)`` where it bends,"""
     errors: FloatArray
+    """Shape (m, n).  and how far off the hyperplane that may be."""
     bends: FloatArray
+    """Shape (m, n).  How much, in units of what the row's line has shown."""
     same: float
+    """A bend is the row's own that is as large up to this factor."""
 
     @property
     def is_own(self) -> BoolArray:

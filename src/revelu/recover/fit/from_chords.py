@@ -118,23 +118,7 @@ class FromChords(FromLines):
 
 @dataclass
 class Explaining:
-    """Rows and samples that grow until the one explains the other.
-
-    Attributes
-    ----------
-    how : FromChords
-    ask, sample, sizes, noise, limit, rng
-        Those of :meth:`FromChords.search`.
-    known : Sightings
-        Rows that chords have shown.
-    samples : Samples, optional
-    best : Network, optional
-        What explained all samples when there were fewer; its first neurons are the first rows.
-    aimed_at : set of int
-        Samples that chords have led to.
-    near : ndarray, shape (n, d)
-        Inputs where a network was wrong: answers between them are to be determined, too.
-    """
+    """Rows and samples that grow until the one explains the other."""
 
     how: FromChords
     ask: Ask
@@ -143,11 +127,17 @@ class Explaining:
     noise: NoiseFloor
     limit: float
     rng: np.random.Generator
+    """Those of :meth:`FromChords.search`."""
     known: Sightings = field(init=False)
+    """Rows that chords have shown."""
     samples: Samples | None = field(default=None, init=False)
     best: Network | None = field(default=None, init=False)
+    """What explained all samples when there were fewer; its first neurons are the first rows."""
     aimed_at: set[int] = field(default_factory=set, init=False)
+    """Samples that chords have led to."""
     near: FloatArray = field(init=False)
+    """Shape (n, d).  Inputs where a network was wrong: answers between them are to be
+    determined, too."""
 
     def __post_init__(self) -> None:
         self.known = Sightings(Rows.none(self.sizes.d, self.sizes.k))

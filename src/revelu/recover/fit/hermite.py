@@ -47,20 +47,14 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class GaussianSamples:
-    """Samples to learn from.
-
-    Attributes
-    ----------
-    X : ndarray, shape (n, d)
-        Those that are fitted.
-    y : ndarray, shape (n,)
-    chunks : iterable of Chunk, optional
-        All of them, for moments; iterated more than once.
-    """
+    """Samples to learn from."""
 
     X: FloatArray
+    """Shape (n, d).  Those that are fitted."""
     y: FloatArray
+    """Shape (n,)."""
     chunks: Iterable[Chunk] | None = None
+    """All of them, for moments; iterated more than once."""
     is_gaussian: bool = True
     """Whether moments mean anything: ``x ~ N(0, I)``."""
 

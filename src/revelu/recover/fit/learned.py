@@ -16,54 +16,38 @@ from revelu.types import FloatArray
 
 @dataclass(frozen=True)
 class Learned:
-    """A network from samples; samples that had no part in it decide what it is worth.
-
-    Attributes
-    ----------
-    network : Network
-        With a skip where no choice of signs explains the samples without.
-    why : Why
-        ``EXPLAINED`` where it leaves rounding, or independent searches agree that what it leaves
-        is noise; else ``UNRESOLVED``.
-    is_exact : bool
-        Whether it leaves rounding only.
-    noise : float
-        Standard deviation of what it leaves; where its law is not even, a typical answer's scale.
-    law : ErrorLaw
-        Of what it leaves, where that is more than rounding.
-    ratios : ndarray, shape (m,), or None
-        Likelihood ratio of each neuron of a network that is not exact: what it explains over what
-        errors are.
-    standard_errors : StandardErrors or None
-        Of all parameters, rows of weights having norm 1; None of too many.
-    signs : tuple of ndarray, shape (m,)
-        The choices of signs that explain the samples, relative to the first.
-    order : int
-        The least at which the theorems apply to the rows found; 0 where no low one is.
-    independence : float
-        The least singular value of the rows' products of that order.
-    eigenvalues : ndarray, shape (d,), or None
-        Of the second Hermite coefficient, the largest first, without signs.
-    tensor_estimate : UnitNeurons or None
-        Where the search began.
-    """
+    """A network from samples; samples that had no part in it decide what it is worth."""
 
     network: Network
+    """With a skip where no choice of signs explains the samples without."""
     why: Why
+    """``EXPLAINED`` where it leaves rounding, or independent searches agree that what it leaves
+    is noise; else ``UNRESOLVED``."""
     is_exact: bool
+    """Whether it leaves rounding only."""
     noise: float
+    """Standard deviation of what it leaves; where its law is not even, a typical answer's scale."""
     standard_errors: StandardErrors | None
+    """Of all parameters, rows of weights having norm 1; None of too many."""
     signs: tuple[FloatArray, ...]
+    """Shape (m,).  The choices of signs that explain the samples, relative to the first."""
     order: int
+    """The least at which the theorems apply to the rows found; 0 where no low one is."""
     independence: float
+    """The least singular value of the rows' products of that order."""
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     eigenvalues: FloatArray | None = None
+    """Shape (d,), or None.  Of the second Hermite coefficient, the largest first, without signs."""
     moment_errors: tuple[float, ...] = ()
     """The largest of each order, where moments were estimated."""
     tensor_estimate: UnitNeurons | None = None
+    """Where the search began."""
     law: ErrorLaw = EXACT
+    """Of what it leaves, where that is more than rounding."""
     ratios: FloatArray | None = None
+    """Shape (m,), or None.  Likelihood ratio of each neuron of a network that is not exact: what
+    it explains over what errors are."""
 
     def in_unit(self, unit: float) -> "Learned":
         """Return the same of answers ``unit`` times as large."""

@@ -120,18 +120,15 @@ class _ProjectedDerivative:
     ``A_qi``: what neuron ``i`` makes of inputs and of the constant, and its value, each projected.
     So the normal equations of ``k`` outputs take no more than ``M'M`` times ``A'A``; an output's
     constant is a held feature, and has none.
-
-    Attributes
-    ----------
-    M : ndarray, shape (n, w (d + 1))
-    h : ndarray, shape (n, w)
-    A : ndarray, shape (k, w)
     """
 
     layout: Layout
     M: FloatArray
+    """Shape (n, w (d + 1))."""
     h: FloatArray
+    """Shape (n, w)."""
     A: FloatArray
+    """Shape (k, w)."""
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -18,30 +18,19 @@ from revelu.recover.refine.network_fit import Samples, fit
 
 @dataclass(frozen=True)
 class NoiseSearch:
-    """The search for a network, and for the law of what it leaves.
-
-    Attributes
-    ----------
-    all : Samples
-        One output, weighing alike.
-    price : Price
-    widest : callable, (n, d) -> int
-        The most neurons that samples determine.
-    n_searched : int
-        Samples that a search from scratch takes.
-    max_searches : int
-        From scratch.
-    most : int
-        Samples that other searches take.
-    weighing : Weighing
-    """
+    """The search for a network, and for the law of what it leaves."""
 
     all: Samples
+    """One output, weighing alike."""
     price: Price
     widest: Callable[[int, int], int]
+    """(n, d) -> int.  The most neurons that samples determine."""
     n_searched: int
+    """Samples that a search from scratch takes."""
     max_searches: int
+    """From scratch."""
     most: int
+    """Samples that other searches take."""
     n_tries: int = 4
     """Neurons that are tried before it is taken that none is missing."""
     work: float = 1e11

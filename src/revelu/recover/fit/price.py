@@ -10,15 +10,10 @@ from revelu.recover.refine.network_fit import Samples, degrees_of_freedom
 
 @dataclass(frozen=True)
 class Price:
-    """Schwarz's criterion (1978), where a cost below the noise is as good as one at it.
-
-    Attributes
-    ----------
-    noise : float
-        The reduced cost that noise or rounding may leave: what leaves no more is explained.
-    """
+    """Schwarz's criterion (1978), where a cost below the noise is as good as one at it."""
 
     noise: float
+    """The reduced cost that noise or rounding may leave: what leaves no more is explained."""
     known: bool = False
     """Whether noise leaves just that, and not more: then what a network leaves above it is worth
     any number of neurons, and parameters are free."""

@@ -29,20 +29,13 @@ from revelu.types import BoolArray, FloatArray, IntArray
 
 @dataclass(frozen=True)
 class MeasuredKinks:
-    """The kinks of a line, with their errors.
-
-    Attributes
-    ----------
-    scan : LineScan
-    places : ndarray, shape (n,)
-        Standard errors of where they are, of ``arctan t``.
-    jumps : ndarray, shape (n,)
-        Standard errors of the norms of their jumps.
-    """
+    """The kinks of a line, with their errors."""
 
     scan: LineScan
     places: FloatArray
+    """Shape (n,).  Standard errors of where they are, of ``arctan t``."""
     jumps: FloatArray
+    """Shape (n,).  Standard errors of the norms of their jumps."""
 
     @classmethod
     def of(cls, scan: LineScan, noise: NoiseFloor) -> "MeasuredKinks":
@@ -67,25 +60,18 @@ class MeasuredKinks:
 
 @dataclass
 class Sightings:
-    """Rows, and what lines have shown of them.
-
-    Attributes
-    ----------
-    rows : Rows
-        From all of it.
-    first : Rows
-        As they were measured.
-    equations : list of Equations
-        Of each row.
-    n_expected, n_met : ndarray of int, shape (m,)
-        Lines since then that would meet a row's hyperplane where they were asked, and that did.
-    """
+    """Rows, and what lines have shown of them."""
 
     rows: Rows
+    """From all of it."""
     first: Rows = field(init=False)
+    """As they were measured."""
     equations: list[Equations] = field(init=False)
+    """Of each row."""
     n_expected: IntArray = field(init=False)
     n_met: IntArray = field(init=False)
+    """Shape (m,).  Lines since then that would meet a row's hyperplane where they were asked,
+    and that did."""
 
     def __post_init__(self) -> None:
         m, e = self.rows.W.shape[0], self.rows.W.shape[1] + 1

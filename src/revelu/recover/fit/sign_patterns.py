@@ -27,21 +27,14 @@ _NOISY_ROUNDING = 0.45
 
 @dataclass(frozen=True)
 class Patterns:
-    """What is known of the signs.
-
-    Attributes
-    ----------
-    network : Network
-        With the affine rest, until one of ``networks`` has proved itself.
-    networks : tuple of Network
-        Without it, one for each pattern.
-    signs : list of ndarray, shape (m,)
-        +1 and -1 relative to the rows of the first of ``networks``.
-    """
+    """What is known of the signs."""
 
     network: Network
+    """With the affine rest, until one of ``networks`` has proved itself."""
     networks: tuple[Network, ...]
+    """Without it, one for each pattern."""
     signs: list[FloatArray]
+    """Shape (m,).  +1 and -1 relative to the rows of the first of ``networks``."""
     notes: tuple[str, ...]
     plain: bool = False
     """Whether ``network`` has no affine rest."""

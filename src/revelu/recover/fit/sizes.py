@@ -9,16 +9,11 @@ from revelu.recover.refine.network_fit import AUTOMATIC
 
 @dataclass(frozen=True)
 class Sizes:
-    """What sizes follow from inputs and outputs, counted in equations a parameter.
-
-    Attributes
-    ----------
-    d, k : int
-        Inputs and outputs.
-    """
+    """What sizes follow from inputs and outputs, counted in equations a parameter."""
 
     d: int
     k: int
+    """Inputs and outputs."""
     grown: float = 1.6
     at_once: float = 2.6
     """Equations a parameter that a search needs, neuron by neuron or all at once."""

@@ -31,38 +31,24 @@ def forget(_network: Network) -> None:
 
 @dataclass(frozen=True)
 class Explanation:
-    """The end of all searches.
-
-    Attributes
-    ----------
-    network : Network
-        With an affine rest.
-    is_exact : bool
-        Whether what it leaves is noise.
-    settled : bool
-        Whether it is, or independent searches end at the same.
-    """
+    """The end of all searches."""
 
     network: Network
+    """With an affine rest."""
     is_exact: bool
+    """Whether what it leaves is noise."""
     settled: bool
+    """Whether it is, or independent searches end at the same."""
 
 
 @dataclass(frozen=True)
 class Smallest:
-    """How the smallest network that explains samples is looked for.
-
-    Attributes
-    ----------
-    price : Price
-        Of two networks the lower is better.
-    width : int
-        The most neurons to use.
-    max_searches : int
-    """
+    """How the smallest network that explains samples is looked for."""
 
     price: Price
+    """Of two networks the lower is better."""
     width: int
+    """The most neurons to use."""
     max_searches: int
     at_once: bool = False
     """Whether all neurons start together; else they are added one by one, which needs fewer

@@ -34,18 +34,14 @@ _MOST_POLISHED = 13
 
 @dataclass(frozen=True)
 class UnitNeurons:
-    """Neurons with unit rows.
-
-    Attributes
-    ----------
-    a : ndarray, shape (m,)
-    W : ndarray, shape (m, d)
-    b : ndarray, shape (m,)
-    """
+    """Neurons with unit rows."""
 
     a: FloatArray
+    """Shape (m,)."""
     W: FloatArray
+    """Shape (m, d)."""
     b: FloatArray
+    """Shape (m,)."""
 
 
 def recover_units(

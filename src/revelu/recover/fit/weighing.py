@@ -22,35 +22,23 @@ Search = Callable[[Samples, Network], Network]
 
 @dataclass(frozen=True)
 class Weighed:
-    """A network, and the samples that it was fitted to, as they weigh.
-
-    Attributes
-    ----------
-    network : Network
-    samples : Samples
-        All of them.
-    core : Samples
-        Without those that err beyond the law's tails.
-    law : ErrorLaw
-    scales : ndarray, shape (n,)
-        Of the answers' errors.
-    scores : ndarray, shape (n,), or None
-        What :func:`revelu.recover.fit.covariance.standard_errors` takes with scales; None of an
-        even law.
-    noise : float
-        A typical scale of the errors.
-    ratios : ndarray, shape (m,), or None
-        Likelihood ratio of each neuron, once they have been tested.
-    """
+    """A network, and the samples that it was fitted to, as they weigh."""
 
     network: Network
     samples: Samples
+    """All of them."""
     core: Samples
+    """Without those that err beyond the law's tails."""
     law: ErrorLaw
     noise: float
+    """A typical scale of the errors."""
     scales: FloatArray
+    """Shape (n,).  Of the answers' errors."""
     scores: FloatArray | None = None
+    """Shape (n,), or None.  What :func:`revelu.recover.fit.covariance.standard_errors` takes
+    with scales; None of an even law."""
     ratios: FloatArray | None = None
+    """Shape (m,), or None.  Likelihood ratio of each neuron, once they have been tested."""
 
 
 @dataclass(frozen=True)

@@ -24,26 +24,18 @@ from revelu.types import BoolArray, FloatArray, IntArray
 
 @dataclass(frozen=True, eq=False)
 class Walks(Records):
-    """How far facets go along directions.
-
-    Attributes
-    ----------
-    facets : Facets
-        One for each walk.
-    U : ndarray, shape (n, d)
-        Unit vectors inside their planes.
-    then : ndarray, shape (n, d)
-        Where to go behind a known neuron's bend; NaN for anywhere.
-    good, bad : ndarray, shape (n,)
-        Where along them labels agree with the plane last, and disagree first; infinite where no
-        end was met.
-    """
+    """How far facets go along directions."""
 
     facets: Facets
+    """One for each walk."""
     U: FloatArray
+    """Shape (n, d).  Unit vectors inside their planes."""
     then: FloatArray
+    """Shape (n, d).  Where to go behind a known neuron's bend; NaN for anywhere."""
     good: FloatArray
     bad: FloatArray
+    """Shape (n,).  Where along them labels agree with the plane last, and disagree first;
+    infinite where no end was met."""
 
 
 @dataclass(frozen=True)
@@ -142,18 +134,12 @@ def step_lengths(X: FloatArray, pace: WalkPace) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class Bends(Records):
-    """Bends of borders, struct of arrays.
-
-    Attributes
-    ----------
-    before, behind : Facets
-    X : ndarray, shape (n, d)
-        Where the walk met the bend.
-    """
+    """Bends of borders, struct of arrays."""
 
     before: Facets
     behind: Facets
     X: FloatArray
+    """Shape (n, d).  Where the walk met the bend."""
 
 
 def planes_of(bends: Bends) -> tuple[FloatArray, FloatArray]:
@@ -170,24 +156,16 @@ def planes_of(bends: Bends) -> tuple[FloatArray, FloatArray]:
 
 @dataclass(frozen=True, eq=False)
 class Ends(Records):
-    """Walks that have ended, and the borders behind.
-
-    Attributes
-    ----------
-    walks : Walks
-    Y : ndarray, shape (n, d)
-        Points of the borders behind.
-    R, E : ndarray, shape (n, d)
-        Unit vectors from the end to there, and across the border.
-    s : ndarray, shape (n,)
-        How far behind the ends they are.
-    """
+    """Walks that have ended, and the borders behind."""
 
     walks: Walks
     Y: FloatArray
+    """Shape (n, d).  Points of the borders behind."""
     R: FloatArray
     E: FloatArray
+    """Shape (n, d).  Unit vectors from the end to there, and across the border."""
     s: FloatArray
+    """Shape (n,).  How far behind the ends they are."""
 
 
 def step_behind(ask: Ask, walks: Walks, precision: Precision, pace: WalkPace) -> Ends:

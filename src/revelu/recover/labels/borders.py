@@ -13,21 +13,15 @@ from revelu.types import BoolArray, FloatArray, IntArray
 
 @dataclass(frozen=True, eq=False)
 class Borders(Records):
-    """Points on borders, struct of arrays.
-
-    Attributes
-    ----------
-    X : ndarray, shape (n, d)
-    E : ndarray, shape (n, d)
-        Unit vectors that lead across.
-    a, b : ndarray, shape (n,)
-        Labels before and behind.
-    """
+    """Points on borders, struct of arrays."""
 
     X: FloatArray
+    """Shape (n, d)."""
     E: FloatArray
+    """Shape (n, d).  Unit vectors that lead across."""
     a: FloatArray
     b: FloatArray
+    """Shape (n,).  Labels before and behind."""
 
 
 def bisect_segments(ask: Ask, P: FloatArray, Q: FloatArray, a: FloatArray, atol: float) -> Borders:
@@ -59,13 +53,7 @@ def bisect_segments(ask: Ask, P: FloatArray, Q: FloatArray, a: FloatArray, atol:
 
 @dataclass
 class Pool:
-    """Inputs and their labels, from which segments are drawn.
-
-    Attributes
-    ----------
-    domain : AllInputs
-        Where all inputs are.
-    """
+    """Inputs and their labels, from which segments are drawn."""
 
     ask: Ask
     dim: int
@@ -81,6 +69,7 @@ class Pool:
     radii: tuple[float, ...] = (0.3, 0.1, 0.03)
     """How far around a point to look for more, relative to its size."""
     domain: AllInputs = EVERYWHERE
+    """Where all inputs are."""
     X: FloatArray = field(init=False)
     labels: FloatArray = field(init=False)
 

@@ -59,12 +59,7 @@ class Spectrum:
 
 @dataclass(frozen=True, eq=False)
 class Added(Records):
-    """What null vectors of some kind add to an output layer.
-
-    Attributes
-    ----------
-    A, G, c : ndarray, shapes (t, k, m), (t, k, d) and (t, k)
-    """
+    """What null vectors of some kind add to an output layer."""
 
     A: FloatArray
     G: FloatArray
@@ -73,32 +68,22 @@ class Added(Records):
 
 @dataclass(frozen=True, eq=False)
 class OutputEquations:
-    """What equations say of the output layer.
-
-    Attributes
-    ----------
-    A, G, c : ndarray, shapes (k, m), (k, d) and (k,)
-    idle : Added
-        What idle null vectors add to them,
-    factors : Added
-        and null vectors that change ratios of factors.
-    n_scales : int
-        Null vectors that are neither: one, unless points are missing.
-    lonely : ndarray of bool, shape (n,)
-        Points that the others of them leave: there are too few like them.
-    smallest, next : float
-        The largest singular value that counts as none, and the next one.
-    """
+    """What equations say of the output layer."""
 
     A: FloatArray
     G: FloatArray
     c: FloatArray
     idle: Added
+    """What idle null vectors add to them,"""
     factors: Added
+    """and null vectors that change ratios of factors."""
     n_scales: int
+    """Null vectors that are neither: one, unless points are missing."""
     lonely: BoolArray
+    """Shape (n,).  Points that the others of them leave: there are too few like them."""
     smallest: float
     next: float
+    """The largest singular value that counts as none, and the next one."""
 
     def is_found(self, spectrum: Spectrum) -> bool:
         """Whether there is a null vector, clearly, and one factor stays open, no more."""

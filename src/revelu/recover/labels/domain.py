@@ -30,14 +30,10 @@ class LayerOutputs(AllInputs):
     """Outputs of a ReLU layer: no coordinate is negative.
 
     What lies above a first layer is asked here.
-
-    Attributes
-    ----------
-    V : ndarray, shape (m, d + 1)
-        The layer's affine maps.
     """
 
     V: FloatArray
+    """Shape (m, d + 1).  The layer's affine maps."""
     margin: float = 1e-3
     """Nor smaller than this: where the layer is not known precisely, its zeros are not."""
     beside: float = 0.05

@@ -19,31 +19,22 @@ from revelu.types import BoolArray, FloatArray, IntArray
 
 @dataclass(frozen=True, eq=False)
 class Facets(Records):
-    """Flat pieces of borders, struct of arrays.
-
-    Attributes
-    ----------
-    X : ndarray, shape (n, d)
-        A point of each.
-    F : ndarray, shape (n, d + 1)
-        Their planes: ``<F[:d], x> + F[d]`` is the signed distance of x, negative on the side of
-        class ``a``.
-    a, b : ndarray, shape (n,)
-    h : ndarray, shape (n,)
-        How far around the point the facet is known to be flat.
-    err : ndarray, shape (n,)
-        About how far off the normal is, in radians,
-    off : ndarray, shape (n,)
-        and how far off the plane is at the point.
-    """
+    """Flat pieces of borders, struct of arrays."""
 
     X: FloatArray
+    """Shape (n, d).  A point of each."""
     F: FloatArray
+    """Shape (n, d + 1).  Their planes: ``<F[:d], x> + F[d]`` is the signed distance of x,
+    negative on the side of class ``a``."""
     a: FloatArray
     b: FloatArray
+    """Shape (n,)."""
     h: FloatArray
+    """Shape (n,).  How far around the point the facet is known to be flat."""
     err: FloatArray
+    """Shape (n,).  About how far off the normal is, in radians,"""
     off: FloatArray
+    """Shape (n,).  and how far off the plane is at the point."""
 
     @property
     def N(self) -> FloatArray:  # noqa: N802

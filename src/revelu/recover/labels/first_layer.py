@@ -277,24 +277,17 @@ def _null_row(M: FloatArray, depth: Depth) -> tuple[FloatArray, float, FloatArra
 
 @dataclass
 class FirstLayer:
-    """Rows of a survey, held against borders elsewhere.
-
-    Attributes
-    ----------
-    survey : Survey
-        Its rows are those of the first layer from now on, and those not decided yet.
-    n_found : int
-        How many are of the first layer; they stand first.
-    above : ndarray, shape (k, d + 1)
-        Rows that are not: of neurons above, or of none.
-    """
+    """Rows of a survey, held against borders elsewhere."""
 
     survey: Survey
+    """Its rows are those of the first layer from now on, and those not decided yet."""
     pool: Pool
     precision: Precision
     depth: Depth
     n_found: int = field(default=0, init=False)
+    """How many are of the first layer; they stand first."""
     above: FloatArray = field(init=False)
+    """Shape (k, d + 1).  Rows that are not: of neurons above, or of none."""
 
     def __post_init__(self) -> None:
         self.above = np.empty((0, self.pool.dim + 1))

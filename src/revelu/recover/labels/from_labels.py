@@ -20,14 +20,7 @@ from revelu.recover.method import Law, Method
 
 @dataclass(frozen=True)
 class FromLabels(Method):
-    """One hidden layer, or two, from labels alone.
-
-    Attributes
-    ----------
-    precision, pace, matching, effort, roughness, rounding, spectrum, turning, polish, depth
-    two_inputs, slicing
-        What tunes the steps.
-    """
+    """One hidden layer, or two, from labels alone."""
 
     n_starts: int = 24
     """Border points at which the survey begins."""
@@ -80,6 +73,7 @@ class FromLabels(Method):
     depth: Depth = Depth()  # noqa: RUF009
     two_inputs: Planar = Planar()  # noqa: RUF009
     slicing: Slicing = Slicing()  # noqa: RUF009
+    """What tunes the steps."""
 
     def at(self, told: Told, d: int) -> "FromLabels":
         """Return what serves where labels of ``d`` inputs tell few digits."""

@@ -62,24 +62,18 @@ class Inside(Protocol):
 
 @dataclass
 class InSpan:
-    """A search in coordinates of the first layer's span, and what it says of all inputs.
-
-    Attributes
-    ----------
-    begin : callable, Oracle -> Inside
-        Begins a search of a target of few inputs.
-    inside : Inside or None
-        That search; None where the span is not known, or is nearly all of the inputs.
-    """
+    """A search in coordinates of the first layer's span, and what it says of all inputs."""
 
     oracle: Oracle
     rng: np.random.Generator
     tell: Tell
     tuning: Slicing
     begin: Callable[[Oracle], Inside]
+    """Oracle -> Inside.  Begins a search of a target of few inputs."""
     span: SpanSearch = field(init=False)
     subspace: Subspace = field(init=False)
     inside: Inside | None = field(default=None, init=False)
+    """That search; None where the span is not known, or is nearly all of the inputs."""
 
     def __post_init__(self) -> None:
         self.span = SpanSearch(self.oracle, self.rng, None)

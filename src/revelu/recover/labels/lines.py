@@ -38,33 +38,24 @@ class Collinearity:
 
 @dataclass(frozen=True, eq=False)
 class BentEdges:
-    """Bends of polygons, struct of arrays.
-
-    Attributes
-    ----------
-    vertex, before, behind : ndarray of int, shape (n,)
-        Of which vertex, and of which edges.
-    X : ndarray, shape (n, 2)
-    F, G : ndarray, shape (n, 3)
-        Lines of the edges before and behind.
-    U, R : ndarray, shape (n, 2)
-        Unit vectors from the bend along the edges before and behind.
-    sign : ndarray, shape (n,)
-        Of what the neuron adds to the difference of outputs behind it.
-    err : ndarray, shape (n,)
-        About how far off the vertices are.
-    """
+    """Bends of polygons, struct of arrays."""
 
     vertex: IntArray
     before: IntArray
     behind: IntArray
+    """Shape (n,).  Of which vertex, and of which edges."""
     X: FloatArray
+    """Shape (n, 2)."""
     F: FloatArray
     G: FloatArray
+    """Shape (n, 3).  Lines of the edges before and behind."""
     U: FloatArray
     R: FloatArray
+    """Shape (n, 2).  Unit vectors from the bend along the edges before and behind."""
     sign: FloatArray
+    """Shape (n,).  Of what the neuron adds to the difference of outputs behind it."""
     err: FloatArray
+    """Shape (n,).  About how far off the vertices are."""
 
     def __len__(self) -> int:
         return len(self.vertex)

@@ -93,38 +93,26 @@ class Choice:
 
 @dataclass(frozen=True, eq=False)
 class DrawnPlane:
-    """A network with the polygons for borders.
-
-    Attributes
-    ----------
-    network : Network
-        With an affine skip; one output a class.
-    n_told : int
-        Neurons whose lines are told, by three bends or more each.
-    n_open : int
-        Others, whose lines are chosen, among those that have the same labels.
-    """
+    """A network with the polygons for borders."""
 
     network: Network
+    """With an affine skip; one output a class."""
     n_told: int
+    """Neurons whose lines are told, by three bends or more each."""
     n_open: int
+    """Others, whose lines are chosen, among those that have the same labels."""
 
 
 @dataclass
 class LabelledPlane:
-    """Polygons, and the labels of some inputs.
-
-    Attributes
-    ----------
-    classes : ndarray, shape (k,)
-    X, labels : ndarray, shapes (n, 2) and (n,)
-        Labels as places among the classes.
-    """
+    """Polygons, and the labels of some inputs."""
 
     polygons: Polygons
     classes: FloatArray
+    """Shape (k,)."""
     X: FloatArray
     labels: IntArray
+    """Labels as places among the classes."""
     rng: np.random.Generator
     drawing: Drawing
     bends: BentEdges = field(init=False)

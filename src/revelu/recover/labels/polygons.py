@@ -62,21 +62,15 @@ class Tracing:
 
 @dataclass(frozen=True, eq=False)
 class Polygons:
-    """Edges of borders and the vertices where they end.
-
-    Attributes
-    ----------
-    edges : Facets
-        ``a < b`` in all of them.
-    ends : ndarray of int, shape (n, 2)
-        Vertices where edges end behind their point and before it, along their tangents; or FAR,
-        or LOST.
-    vertices : ndarray, shape (m, 2)
-    """
+    """Edges of borders and the vertices where they end."""
 
     edges: Facets
+    """``a < b`` in all of them."""
     ends: IntArray
+    """Shape (n, 2).  Vertices where edges end behind their point and before it, along their
+    tangents; or FAR, or LOST."""
     vertices: FloatArray
+    """Shape (m, 2)."""
 
     @property
     def extents(self) -> FloatArray:
@@ -124,13 +118,7 @@ def _extents(edges: Facets, ends: IntArray, vertices: FloatArray) -> FloatArray:
 
 @dataclass
 class Tracer:
-    """Edges known so far, and their ends.
-
-    Attributes
-    ----------
-    edges, ends, vertices
-        As of :class:`Polygons`.
-    """
+    """Edges known so far, and their ends."""
 
     ask: Ask
     rng: np.random.Generator
@@ -140,6 +128,7 @@ class Tracer:
     edges: Facets = field(init=False)
     ends: IntArray = field(init=False)
     vertices: FloatArray = field(init=False)
+    """As of :class:`Polygons`."""
 
     def __post_init__(self) -> None:
         none = np.empty(0)

@@ -94,15 +94,11 @@ def are_rough(borders: Borders, facets: Facets, roughness: Roughness) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class OwnInputs:
-    """The target's own inputs as functions of coordinates: ``c + z @ M``.
-
-    Attributes
-    ----------
-    c, M : ndarray, shape (m,) and (r, m)
-    """
+    """The target's own inputs as functions of coordinates: ``c + z @ M``."""
 
     c: FloatArray
     M: FloatArray
+    """Shape (m,) and (r, m)."""
 
     def inside(self, basis: FloatArray) -> "OwnInputs":
         """Return them as functions of coordinates of a subspace, ``basis (q, r)``."""

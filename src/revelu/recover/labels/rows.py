@@ -63,21 +63,15 @@ class Matching:
 
 @dataclass(frozen=True, eq=False)
 class NeuronRows(Records):
-    """Affine maps of neurons, struct of arrays.
-
-    Attributes
-    ----------
-    V : ndarray, shape (m, d + 1)
-        Of unit normals.
-    err : ndarray, shape (m,)
-        About how far off each is.
-    seen : ndarray, shape (m, d + 1, d + 1)
-        Triangular factors of what their bends say, in units of its error: ``seen @ v`` is small.
-    """
+    """Affine maps of neurons, struct of arrays."""
 
     V: FloatArray
+    """Shape (m, d + 1).  Of unit normals."""
     err: FloatArray
+    """Shape (m,).  About how far off each is."""
     seen: FloatArray
+    """Shape (m, d + 1, d + 1).  Triangular factors of what their bends say, in units of its
+    error: ``seen @ v`` is small."""
 
     @classmethod
     def none(cls, d: int) -> "NeuronRows":

@@ -45,18 +45,12 @@ class Turning:
 
 @dataclass(frozen=True, eq=False)
 class Signs:
-    """What is known of the signs of neurons.
-
-    Attributes
-    ----------
-    rows : ndarray, shape (m, d + 1), or None
-        The rows with their signs, where these are told.
-    are_refuted : bool
-        Whether all choices were looked at and none leaves no skip: a neuron is missing.
-    """
+    """What is known of the signs of neurons."""
 
     rows: FloatArray | None
+    """Shape (m, d + 1), or None.  The rows with their signs, where these are told."""
     are_refuted: bool
+    """Whether all choices were looked at and none leaves no skip: a neuron is missing."""
 
 
 def find_signs(V: FloatArray, columns: OutputEquations, turning: Turning) -> Signs:

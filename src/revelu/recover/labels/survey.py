@@ -78,25 +78,7 @@ class Effort:
 
 @dataclass
 class Survey:
-    """What is known of facets, bends and neurons.
-
-    Attributes
-    ----------
-    rows : NeuronRows
-        Neurons found.
-    unmatched : Bends
-        Bends of others.
-    waiting : Ends or None
-        Bends behind which nothing was measured yet.
-    n_met, n_silent : int
-        How often walks ended at the hyperplane of a known neuron, and how often they passed one.
-    passed : ndarray, shape (k, d + 1)
-        Rows whose hyperplanes they passed.
-    domain : AllInputs
-        Where all inputs are.
-    farther : float
-        Walks head for inputs ``farther`` times as far out.
-    """
+    """What is known of facets, bends and neurons."""
 
     ask: Ask
     dim: int
@@ -106,14 +88,21 @@ class Survey:
     matching: Matching
     effort: Effort
     domain: AllInputs = EVERYWHERE
+    """Where all inputs are."""
     rows: NeuronRows = field(init=False)
+    """Neurons found."""
     facets: Facets = field(init=False)
     unmatched: Bends = field(init=False)
+    """Bends of others."""
     waiting: Ends | None = field(default=None, init=False)
+    """Bends behind which nothing was measured yet."""
     farther: float = field(default=1.0, init=False)
+    """Walks head for inputs ``farther`` times as far out."""
     n_met: int = field(default=0, init=False)
     n_silent: int = field(default=0, init=False)
+    """How often walks ended at the hyperplane of a known neuron, and how often they passed one."""
     passed: FloatArray = field(init=False)
+    """Shape (k, d + 1).  Rows whose hyperplanes they passed."""
 
     def __post_init__(self) -> None:
         nothing = np.empty((0, self.dim))

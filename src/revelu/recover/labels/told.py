@@ -29,27 +29,18 @@ class Rounding:
 
 @dataclass(frozen=True)
 class Told:
-    """To what labels tell, one from the other.
-
-    Attributes
-    ----------
-    places : float
-        Of borders, relative to an input's size.
-    step : float
-        How far beside a place, relative to an input's size, heights tell its normal.
-    normals : float
-        Of facets, in radians: ``places / step``.
-    rows : float
-        Of neurons, by the two normals at a bend: ``2 normals / bend``.
-    bend : float
-        As of :class:`Rounding`.
-    """
+    """To what labels tell, one from the other."""
 
     places: float
+    """Of borders, relative to an input's size."""
     step: float
+    """How far beside a place, relative to an input's size, heights tell its normal."""
     normals: float
+    """Of facets, in radians: ``places / step``."""
     rows: float
+    """Of neurons, by the two normals at a bend: ``2 normals / bend``."""
     bend: float
+    """As of :class:`Rounding`."""
 
     @classmethod
     def to(cls, places: float, rounding: Rounding) -> "Told":

@@ -40,23 +40,17 @@ class Above(Protocol):
 
 @dataclass
 class TwoLayers:
-    """A search that has found rows whose hyperplanes end.
-
-    Attributes
-    ----------
-    oracle : Oracle
-    survey, pool : Survey, Pool
-        Of the target.
-    begin : callable, (Oracle, LayerOutputs) -> Above
-        Begins a search for what reads the first layer's outputs.
-    """
+    """A search that has found rows whose hyperplanes end."""
 
     oracle: Oracle
     survey: Survey
     pool: Pool
+    """Of the target."""
     precision: Precision
     depth: Depth
     begin: Callable[[Oracle, LayerOutputs], Above]
+    """(Oracle, LayerOutputs) -> Above.  Begins a search for what reads the first layer's
+    outputs."""
     first: FirstLayer = field(init=False)
     V: FloatArray | None = field(default=None, init=False)
     orthant: LayerOutputs = field(init=False)

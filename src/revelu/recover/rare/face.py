@@ -49,27 +49,19 @@ class Look:
     """Measures the border beside a place, by its heights along a direction.
 
     Lengths are in units of the step: how far the places beside the base are.
-
-    Attributes
-    ----------
-    steps : tuple of float
-        In units of the border's distance, the farthest first: far places give a precise normal,
-        near ones are on a small face, too.
-    reach : float
-        How far up and down heights are sought.
-    rtol : float
-        How precisely heights are wanted; 0 where rounding alone limits them.
-    flat : float
-        Largest deviation of a place from the plane.
-    n_spare : int
-        Places beyond those that determine the plane.
     """
 
     steps: tuple[float, ...]
+    """In units of the border's distance, the farthest first: far places give a precise normal,
+    near ones are on a small face, too."""
     reach: float
+    """How far up and down heights are sought."""
     rtol: float
+    """How precisely heights are wanted; 0 where rounding alone limits them."""
     flat: float
+    """Largest deviation of a place from the plane."""
     n_spare: int = 3
+    """Places beyond those that determine the plane."""
 
     def plane(
         self,

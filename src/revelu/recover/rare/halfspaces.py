@@ -103,24 +103,15 @@ def recover_union(
 
 @dataclass(frozen=True)
 class _Union:
-    """Units fitted to labels, how often labels are wrong, and what that does not explain.
-
-    Attributes
-    ----------
-    W, t : ndarray, shapes (k, d) and (k,)
-    noise : LabelNoise
-    width : float
-        Farther from a border labels are wrong where they differ.
-    likelihood : float
-        Logarithm of the labels' likelihood.
-    doubts : tuple of str
-    """
+    """Units fitted to labels, how often labels are wrong, and what that does not explain."""
 
     W: FloatArray
     t: FloatArray
     noise: LabelNoise
     width: float
+    """Farther from a border labels are wrong where they differ."""
     likelihood: float
+    """Logarithm of the labels' likelihood."""
     doubts: tuple[str, ...]
 
     def margins(self, X: FloatArray) -> FloatArray:
@@ -130,18 +121,13 @@ class _Union:
 
 @dataclass(frozen=True)
 class _Fit:
-    """Fits a union to labels.
-
-    Attributes
-    ----------
-    X, fires, rng, tell
-        As :func:`recover_union` takes them.
-    """
+    """Fits a union to labels."""
 
     X: FloatArray
     fires: BoolArray
     rng: np.random.Generator
     tell: Tell
+    """As :func:`recover_union` takes them."""
 
     def grown(self, start: Units | None, n_halfspaces: int | None) -> _Union:
         """Add units to a start, those that moments show, as long as labels ask for more."""

@@ -35,20 +35,14 @@ class Start(Units):
     """Units estimated from moments, which tell no error of a threshold.
 
     The error of a direction is that of its estimate: what products of units add is not in it.
-
-    Attributes
-    ----------
-    weights : ndarray, shape (k,)
-        ``c_i E[u_t He_2]``.
-    eigenvalues : ndarray, shape (d,)
-        Of the second moment, largest first in size.
-    noise : float
-        What noise alone makes of the largest.
     """
 
     weights: FloatArray
+    """Shape (k,).  ``c_i E[u_t He_2]``."""
     eigenvalues: FloatArray
+    """Shape (d,).  Of the second moment, largest first in size."""
     noise: float
+    """What noise alone makes of the largest."""
 
 
 def begin(

@@ -20,20 +20,14 @@ CLEAR = 4.0
 
 @dataclass(frozen=True)
 class Constant:
-    """What a function answers where no unit fires.
-
-    Attributes
-    ----------
-    value : ndarray, shape (k,)
-    tolerance : float
-        What rounding makes of it, as seen among the answers; 0 where it is always the same.
-    share : float
-        Of the answers that are it.
-    """
+    """What a function answers where no unit fires."""
 
     value: FloatArray
+    """Shape (k,)."""
     tolerance: float
+    """What rounding makes of it, as seen among the answers; 0 where it is always the same."""
     share: float
+    """Of the answers that are it."""
 
     def is_answer(self, Y: FloatArray) -> BoolArray:
         """Whether answers (n, k) are the constant, shape (n,)."""
@@ -81,23 +75,16 @@ def no_constant(share: float) -> str:
 
 @dataclass(frozen=True)
 class RareSamples:
-    """Rows at which a function leaves its constant, weighted as under N(0, I).
-
-    Attributes
-    ----------
-    X : ndarray, shape (m, d)
-    values : ndarray, shape (m,)
-        Of the function less its constant, times the weight of the row.
-    n : int
-        Rows drawn, including those that are not kept.
-    effective : float
-        How many plain samples the rows drawn are worth: ``(sum w)^2 / sum w^2``.
-    """
+    """Rows at which a function leaves its constant, weighted as under N(0, I)."""
 
     X: FloatArray
+    """Shape (m, d)."""
     values: FloatArray
+    """Shape (m,).  Of the function less its constant, times the weight of the row."""
     n: int
+    """Rows drawn, including those that are not kept."""
     effective: float
+    """How many plain samples the rows drawn are worth: ``(sum w)^2 / sum w^2``."""
 
     @classmethod
     def plain(cls, X: FloatArray, values: FloatArray) -> "RareSamples":

@@ -18,31 +18,22 @@ from revelu.types import FloatArray
 
 @dataclass(frozen=True)
 class SmoothFit:
-    """Units and what is above them.
-
-    Attributes
-    ----------
-    W : ndarray, shape (k, d)
-        Rows of norm 1.
-    t : ndarray, shape (k,)
-    terms : tuple of tuple of int
-        Sets of units.
-    c : ndarray, shape (p,)
-        Their coefficients.
-    rms : float
-        What is left of the answers.
-    errors, threshold_errors : ndarray, shape (k,)
-        Standard errors, of angles in radians and of thresholds; infinite where answers do not
-        tell, of a unit that counts for nothing or of one that is there twice.
-    """
+    """Units and what is above them."""
 
     W: FloatArray
+    """Shape (k, d).  Rows of norm 1."""
     t: FloatArray
+    """Shape (k,)."""
     terms: tuple[tuple[int, ...], ...]
+    """Sets of units."""
     c: FloatArray
+    """Shape (p,).  Their coefficients."""
     rms: float
+    """What is left of the answers."""
     errors: FloatArray
     threshold_errors: FloatArray
+    """Shape (k,).  Standard errors, of angles in radians and of thresholds; infinite where
+    answers do not tell, of a unit that counts for nothing or of one that is there twice."""
 
     def __call__(self, X: FloatArray) -> FloatArray:
         """Evaluate, (n, d) -> (n,)."""

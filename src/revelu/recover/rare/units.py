@@ -25,30 +25,21 @@ def _unknown() -> FloatArray:
 
 @dataclass(frozen=True)
 class Units:
-    """Units ``u(w x - t)`` with their errors.
-
-    Attributes
-    ----------
-    directions : ndarray, shape (k, d)
-        Rows of norm 1; a unit fires on the side that its row points to.
-    thresholds : ndarray, shape (k,)
-        NaN where the activation leaves them open.
-    errors : ndarray, shape (k,)
-        Standard error of each direction's angle, its root mean square, in radians; infinite
-        where data contradict the unit.
-    threshold_errors : ndarray, shape (k,)
-        NaN where nothing tells them.
-    bounds, threshold_bounds : ndarray, shape (k,)
-        What the angle and the threshold are off by at most, at 95% confidence.  Left out, those
-        of Gaussian errors: of an angle's d - 1 directions chi is the law.
-    """
+    """Units ``u(w x - t)`` with their errors."""
 
     directions: FloatArray
+    """Shape (k, d).  Rows of norm 1; a unit fires on the side that its row points to."""
     thresholds: FloatArray
+    """Shape (k,).  NaN where the activation leaves them open."""
     errors: FloatArray
+    """Shape (k,).  Standard error of each direction's angle, its root mean square, in radians;
+    infinite where data contradict the unit."""
     threshold_errors: FloatArray
+    """Shape (k,).  NaN where nothing tells them."""
     bounds: FloatArray = field(default_factory=_unknown, kw_only=True)
     threshold_bounds: FloatArray = field(default_factory=_unknown, kw_only=True)
+    """Shape (k,).  What the angle and the threshold are off by at most, at 95% confidence.  Left
+    out, those of Gaussian errors: of an angle's d - 1 directions chi is the law."""
 
     def __post_init__(self) -> None:
         if len(self.bounds) != len(self.errors):
@@ -158,42 +149,29 @@ def samples_to_tell(errors: FloatArray, n: int) -> int:
 
 @dataclass(frozen=True)
 class UnitsCandidate:
-    """What a method says of the units that it looked for.
-
-    Attributes
-    ----------
-    why : Why
-        ``EXPLAINED``: the search is complete, and fresh inputs can put it to the test.
-        ``UNRESOLVED``: units are missing, or known from moments alone.  ``REFUTED``: the target
-        is none of the kind.  ``LIMIT``: queries ran out.
-    notes : tuple of str
-        What was seen, in sentences; where units are missing, what to try next.
-    method : str
-        How the units were found.
-    centre : ndarray, shape (d,), optional
-        A place where no unit fires, of a search by queries.
-    n_quiet : int
-        Rays in a row, the last ones, that met no unit that was not known, of such a search.
-    constant : Constant, optional
-        What the target answers where no unit fires, unless units are smooth.
-    fit : SmoothFit, optional
-        Units and all that is above them, of smooth units that explain the answers.
-    noise : (float, float), optional
-        Shares of wrong labels, outside of the units and inside; None where no label is wrong.
-    figures : mapping
-        For reports: nothing reads them to decide.
-    """
+    """What a method says of the units that it looked for."""
 
     why: Why
+    """``EXPLAINED``: the search is complete, and fresh inputs can put it to the test.
+    ``UNRESOLVED``: units are missing, or known from moments alone.  ``REFUTED``: the target
+    is none of the kind.  ``LIMIT``: queries ran out."""
     units: Units
     notes: tuple[str, ...] = ()
+    """What was seen, in sentences; where units are missing, what to try next."""
     method: str = ""
+    """How the units were found."""
     centre: FloatArray | None = None
+    """Shape (d,).  A place where no unit fires, of a search by queries."""
     n_quiet: int = 0
+    """Rays in a row, the last ones, that met no unit that was not known, of such a search."""
     constant: Constant | None = None
+    """What the target answers where no unit fires, unless units are smooth."""
     fit: SmoothFit | None = None
+    """Units and all that is above them, of smooth units that explain the answers."""
     noise: tuple[float, float] | None = None
+    """Shares of wrong labels, outside of the units and inside; None where no label is wrong."""
     figures: Mapping[str, Any] = field(default_factory=dict)
+    """For reports: nothing reads them to decide."""
 
     @classmethod
     def none(cls, d: int, why: Why, reason: str, method: str = "") -> "UnitsCandidate":

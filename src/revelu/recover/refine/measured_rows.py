@@ -16,18 +16,12 @@ from revelu.types import FloatArray, IntArray
 
 @dataclass(frozen=True, eq=False)
 class MeasuredRows:
-    """What surfaces tell of the hidden rows of a network.
-
-    Attributes
-    ----------
-    rows : tuple of ndarray, shape (m, q + 1)
-        Weights, of length 1, and bias; layer by layer, from the input up.
-    roots : tuple of ndarray, shape (m, q + 1, r)
-        ``roots[k][i] roots[k][i].T`` is the covariance of row i of layer k.
-    """
+    """What surfaces tell of the hidden rows of a network."""
 
     rows: tuple[FloatArray, ...]
+    """Shape (m, q + 1).  Weights, of length 1, and bias; layer by layer, from the input up."""
     roots: tuple[FloatArray, ...]
+    """Shape (m, q + 1, r).  ``roots[k][i] roots[k][i].T`` is the covariance of row i of layer k."""
     wider: float = 3.0
     """Rows err by this many times what they claim: errors of rows below are not in it."""
     least: float = 1e-8

@@ -37,22 +37,17 @@ def degrees_of_freedom(network: Network) -> int:
 
 @dataclass(frozen=True)
 class Samples:
-    """Inputs, answers, and how far an answer may be off.
-
-    Attributes
-    ----------
-    X : ndarray, shape (n, d)
-    Y : ndarray, shape (n, k)
-    sigma : ndarray, shape (k,) or (n, k)
-        Standard error of an answer.
-    errors_of : callable, (n, k) -> (n, k), optional
-        Standard errors of other answers, where those differ by orders of magnitude: behind a head.
-    """
+    """Inputs, answers, and how far an answer may be off."""
 
     X: FloatArray
+    """Shape (n, d)."""
     Y: FloatArray
+    """Shape (n, k)."""
     sigma: FloatArray
+    """Shape (k,) or (n, k).  Standard error of an answer."""
     errors_of: Callable[[FloatArray], FloatArray] | None = None
+    """(n, k) -> (n, k).  Standard errors of other answers, where those differ by orders of
+    magnitude: behind a head."""
 
     @classmethod
     def answered(cls, X: FloatArray, Y: FloatArray, noise: NoiseFloor) -> Self:
@@ -147,16 +142,11 @@ class Samples:
 
 @dataclass(frozen=True)
 class NetworkFit:
-    """What a least-squares search ended with.
-
-    Attributes
-    ----------
-    cost : float
-        Root mean square of the residual, in units of an answer's error.
-    """
+    """What a least-squares search ended with."""
 
     network: Network
     cost: float
+    """Root mean square of the residual, in units of an answer's error."""
 
 
 @dataclass(frozen=True)

@@ -31,25 +31,18 @@ from revelu.types import FloatArray
 
 @dataclass(frozen=True, eq=False)
 class Served:
-    """Inputs, answers as they are served, and how far one may be off.
-
-    Attributes
-    ----------
-    X : ndarray, shape (n, d)
-    P : ndarray, shape (n, K)
-    sigma : ndarray, shape (n, K)
-        Standard error of an answer.
-    link : Link
-        What is behind the head has ``k`` outputs; of a contrast one fewer than ``K``.
-    errors_of : callable, (n, K) -> (n, K)
-        Standard errors of other answers.
-    """
+    """Inputs, answers as they are served, and how far one may be off."""
 
     X: FloatArray
+    """Shape (n, d)."""
     P: FloatArray
+    """Shape (n, K)."""
     sigma: FloatArray
+    """Shape (n, K).  Standard error of an answer."""
     link: Link
+    """What is behind the head has ``k`` outputs; of a contrast one fewer than ``K``."""
     errors_of: Callable[[FloatArray], FloatArray]
+    """(n, K) -> (n, K).  Standard errors of other answers."""
 
     def residual(self, network: Network) -> FloatArray:
         """Return what a network leaves of the answers, over their errors, shape (n, K)."""

@@ -31,24 +31,18 @@ __all__ = ["Asked", "InputReading", "WeightErrors"]
 
 @dataclass(frozen=True, eq=False)
 class Asked:
-    """Inputs, answers to them, and their standard errors.
-
-    Attributes
-    ----------
-    X : ndarray, shape (n, d)
-    Y : ndarray, shape (n, k)
-    sigma : ndarray, shape (n, k)
-    link : Link
-        What a network's outputs go through before they are compared.
-    common : float
-        Share of an error that all answers may have in common: many do not make it smaller.
-    """
+    """Inputs, answers to them, and their standard errors."""
 
     X: FloatArray
+    """Shape (n, d)."""
     Y: FloatArray
+    """Shape (n, k)."""
     sigma: FloatArray
+    """Shape (n, k)."""
     link: Link = NONE
+    """What a network's outputs go through before they are compared."""
     common: float = 0.0
+    """Share of an error that all answers may have in common: many do not make it smaller."""
 
     def residual(self, network: Network) -> FloatArray:
         """Return what a network leaves of the answers, over their errors, shape (n, k)."""
@@ -95,42 +89,30 @@ class Asked:
 
 @dataclass(frozen=True)
 class InputReading:
-    """How coordinates, which a network reads, are made of inputs: ``M x + t``.
-
-    Attributes
-    ----------
-    M : ndarray, shape (r, d)
-    t : ndarray, shape (r,)
-    is_held : ndarray of bool, shape (d,)
-        Inputs that were held where the target was asked: nothing is known of their weights.
-    """
+    """How coordinates, which a network reads, are made of inputs: ``M x + t``."""
 
     M: FloatArray
+    """Shape (r, d)."""
     t: FloatArray
+    """Shape (r,)."""
     is_held: BoolArray
+    """Shape (d,).  Inputs that were held where the target was asked: nothing is known of their
+    weights."""
 
 
 @dataclass(frozen=True, eq=False)
 class WeightErrors:
-    """The fit of all weights to answers, and how it moves with what is not known.
-
-    Attributes
-    ----------
-    network : Network
-        That explains the answers best, with unit rows.
-    unknowns : Unknowns
-        Told by the answers that it explains, and by those alone.
-    information : Information
-        Of its unknowns: each layer's weights, hidden rows across themselves, then the biases, then
-        a skip's weights.
-    scale : float
-        What answers are off by, over what the law of their errors foretells.
-    """
+    """The fit of all weights to answers, and how it moves with what is not known."""
 
     network: Network
+    """That explains the answers best, with unit rows."""
     unknowns: "Unknowns"
+    """Told by the answers that it explains, and by those alone."""
     information: Information
+    """Of its unknowns: each layer's weights, hidden rows across themselves, then the biases,
+    then a skip's weights."""
     scale: float
+    """What answers are off by, over what the law of their errors foretells."""
 
     @classmethod
     def of(

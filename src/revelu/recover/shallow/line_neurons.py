@@ -60,17 +60,13 @@ class _Peeler:
 
     ``values[p]``, shape (d - 1, k), holds one derivative a row, in the directions of
     ``basis``, at ``centres[p]`` on piece ``p``; ``steps[p]`` the steps it was taken with.
-
-    Attributes
-    ----------
-    target, scan, nu, rng
-        As for :func:`peel`.
     """
 
     target: Askable
     scan: LineScan
     nu: float
     rng: np.random.Generator
+    """As for :func:`peel`."""
     retry_steps: tuple[float, ...] = (-0.5, 0.125, -0.03, 0.008, -0.002, 0.0005)
     """Signs and sizes of the steps with which a corrupted coordinate is asked again."""
     check_step: float = 0.25

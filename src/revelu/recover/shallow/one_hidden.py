@@ -77,16 +77,11 @@ class BendTest:
 
 @dataclass
 class LineSearch(Search):
-    """Neurons from lines: one that shows most, and more where something is missing.
-
-    Attributes
-    ----------
-    network : Network
-        What is known.
-    """
+    """Neurons from lines: one that shows most, and more where something is missing."""
 
     method: "OneHidden"
     network: Network = field(init=False)
+    """What is known."""
 
     def propose(self) -> Candidate:
         """Recover every neuron that a line shows (DG21, Algorithm 6 and Theorem 1)."""

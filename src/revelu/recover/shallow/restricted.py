@@ -33,30 +33,21 @@ from revelu.types import BoolArray, FloatArray
 
 @dataclass
 class RestrictedSearch:
-    """A network that grows until it explains what is asked.
-
-    Attributes
-    ----------
-    target : Askable
-        Asked in the box only.
-    noise : NoiseFloor
-        Of the target's answers; its ``scale`` is their size in the box.
-    base : ndarray, shape (d,)
-        The base point.
-    network : Network
-        Two layers with a skip; exact where only its own neurons bend the target.
-    X, Y : ndarray, shape (n, d) and (n, k)
-        Points that the network is held against.
-    """
+    """A network that grows until it explains what is asked."""
 
     target: Askable
+    """Asked in the box only."""
     box: Box
     noise: NoiseFloor
+    """Of the target's answers; its ``scale`` is their size in the box."""
     rng: np.random.Generator
     base: FloatArray
+    """Shape (d,).  The base point."""
     network: Network = field(init=False)
+    """Two layers with a skip; exact where only its own neurons bend the target."""
     X: FloatArray = field(init=False)
     Y: FloatArray = field(init=False)
+    """Shape (n, d) and (n, k).  Points that the network is held against."""
     message: str = ""
     n_straight: int = 0
     n_bent: int = 0

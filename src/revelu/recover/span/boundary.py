@@ -17,42 +17,28 @@ from revelu.types import BoolArray, FloatArray, IntArray
 
 @dataclass(frozen=True)
 class Bend:
-    """How a smooth border bends.
-
-    Attributes
-    ----------
-    slopes : ndarray, shape (m,)
-        Along the lines that tell it.
-    curvature : float
-        The largest even part of a height, over the step's square.
-    third : float
-        The largest A, where a central difference errs by A h².
-    """
+    """How a smooth border bends."""
 
     slopes: FloatArray
+    """Shape (m,).  Along the lines that tell it."""
     curvature: float
+    """The largest even part of a height, over the step's square."""
     third: float
+    """The largest A, where a central difference errs by A h²."""
 
 
 @dataclass(frozen=True, eq=False)
 class Border:
-    """A place on the border of a class.
-
-    Attributes
-    ----------
-    oracle : Oracle
-        Of labels, (m, d) -> (m, 1).
-    x : ndarray, shape (d,)
-    e : ndarray, shape (d,)
-        Unit vector that leads out of the class.
-    label : float
-        The class.
-    """
+    """A place on the border of a class."""
 
     oracle: Oracle
+    """Of labels, (m, d) -> (m, 1)."""
     x: FloatArray
+    """Shape (d,)."""
     e: FloatArray
+    """Shape (d,).  Unit vector that leads out of the class."""
     label: float
+    """The class."""
     first_halvings: int = 3
     """Halvings before the ends of brackets are asked: what is known of a border tells its height so
     well that most brackets hold it, and few of their ends are then still unasked."""

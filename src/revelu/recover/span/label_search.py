@@ -29,17 +29,12 @@ _ONE_LABEL = (
 
 @dataclass(eq=False)
 class LabelSpanSearch:
-    """The state of a search: a basis, its complement, and how borders behave.
-
-    Attributes
-    ----------
-    watch : callable or None
-        Told, once, rows beside borders and their labels.
-    """
+    """The state of a search: a basis, its complement, and how borders behave."""
 
     oracle: Oracle
     rng: np.random.Generator
     watch: Watch | None
+    """Told, once, rows beside borders and their labels."""
     normals: Normals = field(default_factory=Normals)
     n_places: int = 8
     """Places of a look around, and places that wait at most."""

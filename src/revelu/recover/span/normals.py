@@ -19,26 +19,17 @@ from revelu.types import BoolArray, FloatArray
 
 @dataclass(frozen=True)
 class StepLength:
-    """How far beside a place heights are measured.
-
-    Attributes
-    ----------
-    h : float
-    slopes : ndarray, shape (m,)
-        Of the border along the lines that chose it.
-    noise : float
-        Standard error of a height.
-    error : float
-        Standard error of a slope.
-    curvature : float
-        Largest even part of a height over h²; 0 where the border is a piece of a plane.
-    """
+    """How far beside a place heights are measured."""
 
     h: float
     slopes: FloatArray
+    """Shape (m,).  Of the border along the lines that chose it."""
     noise: float
+    """Standard error of a height."""
     error: float
+    """Standard error of a slope."""
     curvature: float = 0.0
+    """Largest even part of a height over h²; 0 where the border is a piece of a plane."""
 
     @property
     def steepest(self) -> float:
@@ -48,29 +39,20 @@ class StepLength:
 
 @dataclass(frozen=True, eq=False)
 class BorderPlace:
-    """A place on a border, and how well it shows a direction outside of those known.
-
-    Attributes
-    ----------
-    known : ndarray, shape (r,)
-        The border's slopes along the directions known.
-    leak : float
-        How much of them, which are known not quite, the complement sees.
-    lines : ndarray, shape (m, d)
-        Unit rows of the complement.
-    slopes : ndarray, shape (m,)
-        Along the lines.
-    n_left : int
-        Dimensions of the complement.
-    """
+    """A place on a border, and how well it shows a direction outside of those known."""
 
     border: Border
     step: StepLength
     known: FloatArray
+    """Shape (r,).  The border's slopes along the directions known."""
     leak: float
+    """How much of them, which are known not quite, the complement sees."""
     lines: FloatArray
+    """Shape (m, d).  Unit rows of the complement."""
     slopes: FloatArray
+    """Shape (m,).  Along the lines."""
     n_left: int
+    """Dimensions of the complement."""
 
     @property
     def error(self) -> float:

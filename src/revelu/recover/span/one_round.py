@@ -35,15 +35,10 @@ def n_gradients(n_neurons: int) -> int:
 
 @dataclass(frozen=True)
 class OneRound:
-    """JWZ20, Algorithm 1, Lemma 3.2 and Theorem 3.4, of a ReLU network at least k/2 directions.
-
-    Attributes
-    ----------
-    n_neurons : int
-        The k of the algorithm: it fixes how many gradients are asked for.
-    """
+    """JWZ20, Algorithm 1, Lemma 3.2 and Theorem 3.4, of a ReLU network at least k/2 directions."""
 
     n_neurons: int
+    """The k of the algorithm: it fixes how many gradients are asked for."""
     smooth: bool = False
     """Whether the target curves everywhere: differences are then central, with the cube root of the
     noise floor, which balances, for a step."""

@@ -12,13 +12,7 @@ __all__ = ["KnownFilters"]
 
 @dataclass(frozen=True)
 class KnownFilters:
-    """A convolution, ReLU and perhaps the largest of windows, whose numbers are known.
-
-    Attributes
-    ----------
-    conv : Convolution
-    pool : Pooling or None
-    """
+    """A convolution, ReLU and perhaps the largest of windows, whose numbers are known."""
 
     conv: Convolution
     pool: Pooling | None

@@ -51,43 +51,29 @@ log = logging.getLogger(__name__)
 
 @dataclass
 class StructureSearch(Search):
-    """Filters from pixels, the layers around them, and the dense layer above.
-
-    Attributes
-    ----------
-    image : Image
-    asked, answers : ndarray, shape (n, d) and (n, k)
-        What filters are fitted to.
-    found : (Convolution, ndarray or None, Pooling or None)
-        As they were last fitted: filters, the slopes of leaky units, and what pools them.
-    why_not : list of str
-        What kept the pixels tried from showing filters.
-    shown : (Convolution, Pooling or None), optional
-        Filters that the pixel tried last has shown, and what pools them.
-    last_line : (Seen, list of Row), optional
-        What a pixel's line has shown last.
-    lines_below : PixelLines
-        Those that were last asked for filters below other neurons.
-    below : KnownFilters or None
-        Layers below those that are fitted.
-    is_stacked : bool
-        Filters were found below other neurons.
-    n_left_open : int
-        Kinks of the last line along a pixel without a row, and filters without a sign.
-    """
+    """Filters from pixels, the layers around them, and the dense layer above."""
 
     method: "SharedWeights"
     image: Image = field(init=False)
     asked: FloatArray = field(init=False)
     answers: FloatArray = field(init=False)
+    """Shape (n, d) and (n, k).  What filters are fitted to."""
     found: Layers = field(init=False)
+    """As they were last fitted: filters, the slopes of leaky units, and what pools them."""
     why_not: list[str] = field(default_factory=list, init=False)
+    """What kept the pixels tried from showing filters."""
     shown: tuple[Convolution, Pooling | None] | None = field(default=None, init=False)
+    """Filters that the pixel tried last has shown, and what pools them."""
     last_line: tuple[Seen, list[Row]] | None = field(default=None, init=False)
+    """What a pixel's line has shown last."""
     lines_below: PixelLines = field(init=False)
+    """Those that were last asked for filters below other neurons."""
     below: KnownFilters | None = field(default=None, init=False)
+    """Layers below those that are fitted."""
     is_stacked: bool = field(default=False, init=False)
+    """Filters were found below other neurons."""
     n_left_open: int = field(default=0, init=False)
+    """Kinks of the last line along a pixel without a row, and filters without a sign."""
 
     def __post_init__(self) -> None:
         self.image = Image(self.oracle.image or (1, 1, self.oracle.dim_in))

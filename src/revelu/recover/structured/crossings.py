@@ -24,26 +24,18 @@ __all__ = ["Crossing", "CrossingSearch"]
 
 @dataclass(frozen=True, eq=False)
 class Crossing:
-    """A critical point, and what the gradients do there.
-
-    Attributes
-    ----------
-    x : ndarray, shape (d,)
-    pixel : int
-        Along which it was seen.
-    pixels : ndarray of int, shape (m,)
-        Along which the gradients were asked; the former is among them.
-    direction : ndarray, shape (k,)
-        Of the neuron's column, of norm 1.
-    changes : ndarray, shape (m,)
-        Of the outputs' derivatives along the pixels, in that direction.
-    """
+    """A critical point, and what the gradients do there."""
 
     x: FloatArray
+    """Shape (d,)."""
     pixel: int
+    """Along which it was seen."""
     pixels: IntArray
+    """Shape (m,).  Along which the gradients were asked; the former is among them."""
     direction: FloatArray
+    """Shape (k,).  Of the neuron's column, of norm 1."""
     changes: FloatArray
+    """Shape (m,).  Of the outputs' derivatives along the pixels, in that direction."""
 
     def equations(self, below: KnownFilters) -> FloatArray:
         """What the weights of the neuron are orthogonal to, (m, channels, rows, columns)."""

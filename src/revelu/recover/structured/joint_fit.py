@@ -24,32 +24,22 @@ __all__ = ["JointFit"]
 
 @dataclass
 class JointFit:
-    """Filters and a dense layer, fitted to answers.
-
-    Attributes
-    ----------
-    conv : Convolution
-    slopes : ndarray, shape (filters,), or None
-        Of leaky units, fitted as well; None of ReLUs.
-    pool : Pooling or None
-    X : ndarray, shape (n, d)
-    Y : ndarray, shape (n, k)
-    weights : ndarray, shape (n,)
-        One over the standard error of an answer, but for a factor.
-    is_held : ndarray of bool, shape (filters, entries + 1), optional
-        Numbers of filters, their biases last, that stay as they are.
-    A : ndarray, shape (features + 1, k)
-        The dense layer, its biases last.
-    """
+    """Filters and a dense layer, fitted to answers."""
 
     conv: Convolution
     slopes: FloatArray | None
+    """Shape (filters,), or None.  Of leaky units, fitted as well; None of ReLUs."""
     pool: Pooling | None
     X: FloatArray
+    """Shape (n, d)."""
     Y: FloatArray
+    """Shape (n, k)."""
     weights: FloatArray
+    """Shape (n,).  One over the standard error of an answer, but for a factor."""
     rng: np.random.Generator
     is_held: BoolArray | None = None
+    """Shape (filters, entries + 1).  Numbers of filters, their biases last, that stay as they
+    are."""
     most_spare: int = 400
     """Combinations of answers that filters are fitted to."""
     ridge: float = 1e-15
@@ -64,6 +54,7 @@ class JointFit:
     converged: float = 1e-9
     """until they change it by less, relative to it; and by how much at most in the end."""
     A: FloatArray = field(init=False)
+    """Shape (features + 1, k).  The dense layer, its biases last."""
     _factor: tuple[FloatArray, bool] | None = field(default=None, init=False)
     _Q: FloatArray = field(init=False)
     _left: FloatArray = field(init=False)

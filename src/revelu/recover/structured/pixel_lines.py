@@ -15,18 +15,7 @@ __all__ = ["PixelLines"]
 
 @dataclass
 class PixelLines:
-    """Lines of a target along pixels.
-
-    Attributes
-    ----------
-    how : PixelRows
-    pixel : int
-        Along which lines go unless another one is said.
-    seen : list of Seen
-        What each line has shown.
-    has_filters : bool
-        Filters recur on them.
-    """
+    """Lines of a target along pixels."""
 
     oracle: Oracle
     noise: NoiseFloor
@@ -34,10 +23,13 @@ class PixelLines:
     rng: np.random.Generator
     how: PixelRows
     pixel: int
+    """Along which lines go unless another one is said."""
     sizes: tuple[float, float] = (0.5, 4.0)
     """Least and largest size of what a line starts at, relative to N(0, I)."""
     seen: list[Seen] = field(default_factory=list, init=False)
+    """What each line has shown."""
     has_filters: bool = field(default=False, init=False)
+    """Filters recur on them."""
 
     def scan(self, start: FloatArray | None = None, pixel: int | None = None) -> Seen | None:
         """Find and keep the kinks of another line; None where they are not all found.

@@ -22,20 +22,15 @@ Origin = tuple[int, int]
 
 @dataclass
 class Places:
-    """Looks at filters at places.
-
-    Attributes
-    ----------
-    kernels : ndarray, shape (filters, channels, rows, columns)
-    biases : ndarray, shape (filters,)
-        With their signs.
-    """
+    """Looks at filters at places."""
 
     oracle: Oracle
     noise: NoiseFloor
     image: Image
     kernels: FloatArray
+    """Shape (filters, channels, rows, columns)."""
     biases: FloatArray
+    """Shape (filters,).  With their signs."""
     rng: np.random.Generator
     side: tuple[float, float] = (1e-6, 3e-3)
     """How far to go to either side, of float64 answers and of others: at a third of the latter,

@@ -12,52 +12,34 @@ __all__ = ["Corner", "Layers", "Row", "Seen"]
 
 @dataclass(frozen=True)
 class Row:
-    """A neuron as a pixel shows it, its sign open.
-
-    Attributes
-    ----------
-    w : ndarray, shape (channels, height, width)
-        Of norm 1.
-    b : float
-    pixel : int
-        Along which it was seen.
-    jump : ndarray, shape (k,)
-        Change of slope along that pixel, upwards.
-    point : ndarray, shape (d,)
-        The critical point.
-    """
+    """A neuron as a pixel shows it, its sign open."""
 
     w: FloatArray
+    """Shape (channels, height, width).  Of norm 1."""
     b: float
     pixel: int
+    """Along which it was seen."""
     jump: FloatArray
+    """Shape (k,).  Change of slope along that pixel, upwards."""
     point: FloatArray
+    """Shape (d,).  The critical point."""
 
 
 @dataclass(frozen=True)
 class Seen:
-    """What a line along a pixel shows.
-
-    Attributes
-    ----------
-    kinks : ndarray, shape (m,)
-        Values of the pixel.
-    jumps : ndarray, shape (m, k)
-        Changes of slope there.
-    x0 : ndarray, shape (d,)
-        Where the pixel is 0.
-    slopes : (ndarray, ndarray), shape (k,)
-        Far below and far above all kinks.
-    is_single : ndarray of bool, shape (m,)
-        Proved to be one kink each.
-    """
+    """What a line along a pixel shows."""
 
     pixel: int
     x0: FloatArray
+    """Shape (d,).  Where the pixel is 0."""
     kinks: FloatArray
+    """Shape (m,).  Values of the pixel."""
     jumps: FloatArray
+    """Shape (m, k).  Changes of slope there."""
     slopes: tuple[FloatArray, FloatArray]
+    """Shape (k,).  Far below and far above all kinks."""
     is_single: BoolArray
+    """Shape (m,).  Proved to be one kink each."""
 
     @property
     def points(self) -> FloatArray:
@@ -98,15 +80,10 @@ Layers = tuple[Convolution, FloatArray | None, Pooling | None]
 
 @dataclass(frozen=True)
 class Corner:
-    """Layers that a corner shows.
-
-    Attributes
-    ----------
-    is_local : bool
-        No neuron sees the corner and pixels far from it.
-    """
+    """Layers that a corner shows."""
 
     is_local: bool
+    """No neuron sees the corner and pixels far from it."""
     layers: tuple[Layers, ...] = ()
     """The lowest ones; several where strides and windows are left open between some, none where no
     filters recur."""

@@ -19,21 +19,14 @@ __all__ = ["Filter", "filter_of", "find_filters", "in_one_frame"]
 
 @dataclass(frozen=True)
 class Filter:
-    """A filter, its sign open.
-
-    Attributes
-    ----------
-    kernel : ndarray, shape (channels, rows, columns)
-        Of norm 1.
-    b : float
-        NaN where it has only been seen to tie.
-    origin : (int, int)
-        Row and column that its first entry reads at the place where it was seen.
-    """
+    """A filter, its sign open."""
 
     kernel: FloatArray
+    """Shape (channels, rows, columns).  Of norm 1."""
     b: float
+    """NaN where it has only been seen to tie."""
     origin: tuple[int, int]
+    """Row and column that its first entry reads at the place where it was seen."""
     copies: tuple[tuple[int, float], ...] = ()
     """Which rows are copies of it, and their orientation."""
     shift: tuple[int, int] = (0, 0)

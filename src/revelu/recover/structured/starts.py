@@ -18,17 +18,11 @@ __all__ = ["Starts"]
 
 @dataclass(frozen=True)
 class Starts:
-    """Inputs made to measure for the features of a box at the corner.
-
-    Attributes
-    ----------
-    below : KnownFilters
-    size : (int, int)
-        Rows and columns of the features.
-    """
+    """Inputs made to measure for the features of a box at the corner."""
 
     below: KnownFilters
     size: tuple[int, int]
+    """Rows and columns of the features."""
     margin: float = 0.5
     """How far over or under 0 sums are taken, relative to a filter's norm,"""
     n_steps: int = 10

@@ -24,28 +24,18 @@ __all__ = ["Tie", "tie_of"]
 
 @dataclass(frozen=True)
 class Tie:
-    """A filter as a row shows it, over 0 along the row's pixel.
-
-    Attributes
-    ----------
-    kernel : ndarray, shape (channels, rows, columns)
-        Of norm 1.
-    b : float
-        NaN where it is not told.
-    origin : (int, int)
-        Row and column that its first entry reads.
-    ratio : float
-        The ``r`` of ``w - r S w``; 0 where nothing ties.
-    shift : (int, int)
-        The steps S.
-    row : Row
-    """
+    """A filter as a row shows it, over 0 along the row's pixel."""
 
     kernel: FloatArray
+    """Shape (channels, rows, columns).  Of norm 1."""
     b: float
+    """NaN where it is not told."""
     origin: tuple[int, int]
+    """Row and column that its first entry reads."""
     ratio: float
+    """The ``r`` of ``w - r S w``; 0 where nothing ties."""
     shift: tuple[int, int]
+    """The steps S."""
     row: Row
 
     def sum_at(self, x: FloatArray, b: float | None = None) -> float:

@@ -27,16 +27,12 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class CornerNeurons:
-    """Neurons that read the first features, those at the corner.
-
-    Attributes
-    ----------
-    kernels : ndarray, shape (units, channels, rows, columns)
-    biases : ndarray, shape (units,)
-    """
+    """Neurons that read the first features, those at the corner."""
 
     kernels: FloatArray
+    """Shape (units, channels, rows, columns)."""
     biases: FloatArray
+    """Shape (units,)."""
 
     def sums(self, H: FloatArray) -> FloatArray:
         """What they read of features (n, channels, rows, columns), (n, units)."""
@@ -56,18 +52,12 @@ class CornerNeurons:
 
 @dataclass(frozen=True)
 class OpenNeuron:
-    """A neuron whose weights are not known yet.
-
-    Attributes
-    ----------
-    points : ndarray of int, shape (n,)
-        Its critical points, of all that the lines have shown.
-    seldom : ndarray of int, shape (m,)
-        Features that those show least, as the box is flattened.
-    """
+    """A neuron whose weights are not known yet."""
 
     points: IntArray
+    """Shape (n,).  Its critical points, of all that the lines have shown."""
     seldom: IntArray
+    """Shape (m,).  Features that those show least, as the box is flattened."""
 
 
 @dataclass(frozen=True)
