@@ -13,6 +13,7 @@
 
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Self
 
@@ -32,6 +33,7 @@ from revelu.recover.fit.pruning import prune
 from revelu.recover.fit.row_fits import RowFits, least, network_of
 from revelu.recover.fit.sightings import MeasuredKinks, Sightings
 from revelu.recover.fit.sizes import Sizes
+from revelu.recover.fit.where_wrong import WhereWrong
 from revelu.recover.refine.derivative import NetworkDerivative, ParameterArrays
 from revelu.recover.refine.network_fit import (
     NetworkFit,
@@ -145,6 +147,8 @@ class FromLines:
     """Rounds of fresh answers."""
     crossings: Crossings = field(default_factory=Crossings)
     """How hyperplanes are followed there, and where the first fit leaves too much."""
+    where_wrong: WhereWrong = field(default_factory=WhereWrong)
+    """How neurons are found that no line shows."""
     region: Region = field(default_factory=Everywhere)
     """Where the answers of fits are asked."""
 
@@ -227,6 +231,7 @@ class FromLines:
                 trials = []
             else:
                 trials = self._trials(len(rows), n_known, n_new, n_met, sizes)
+            held: NetworkFit | None = None
             for trial in trials:
                 if trial.n_spare:
                     n_fitted = len(rows)
@@ -238,6 +243,7 @@ class FromLines:
                 try:
                     with at_most(most - spent) as work:
                         found = self.fits.find(rows, samples, trial.n_spare, limit, rng, best)
+                        held = held or found
                         best = least(samples, found, best)
                         log.debug("%s: %d answers, cost %.3g", trial, len(samples.X), found.cost)
                         if self.fits.is_near(found, samples, limit):
@@ -251,6 +257,10 @@ class FromLines:
                         return None
                     raise WorkEndsError(best.network, samples) from None
                 spent += work.spent
+            if held and n_known and not n_new:
+                settled, samples = self._completed(held, samples, sample, price, rng)
+                if settled is not None:
+                    return settled, samples
         # Lines that nothing explains show rows of all layers: where the first line's seemed to go
         # on, a few of many may have.
         self.check_layers(ask, noise, known.rows, rng)
@@ -384,6 +394,29 @@ class FromLines:
         # Where fresh answers still disagree, the certificate says so, and more are fitted.
         is_explained = price.is_explained(found.network, samples)
         return (found.network if is_explained else None), samples
+
+    def _completed(
+        self,
+        held: NetworkFit,
+        samples: Samples,
+        sample: Callable[[FloatArray], Samples],
+        price: Price,
+        rng: np.random.Generator,
+    ) -> tuple[Network | None, Samples]:
+        """Join what no line shows to rows that explain most answers; and what was asked.
+
+        A faint neuron that few inputs turn on, or off, is seen where those rows are wrong.
+        """
+        wrong = np.abs(samples.residual(held.network)).max(axis=1) > SIGMAS * price.noise
+        if 2 * wrong.sum() > len(wrong):
+            return None, samples
+        most = self.fits.most_multiplications(held.network.n_parameters, samples)
+        with suppress(WorkEndedError), at_most(most):
+            args = samples.X[wrong], sample, price.noise, rng
+            network, samples = self.where_wrong.completed(held.network, samples, *args)
+            found = NetworkFit(network, samples.cost(network))
+            return self._settled(found, samples, sample, price, rng)
+        return None, samples
 
     def _weak_inputs(
         self,
