@@ -33,7 +33,7 @@ from revelu.recover.fit.pruning import prune
 from revelu.recover.fit.row_fits import RowFits, least, network_of
 from revelu.recover.fit.sightings import MeasuredKinks, Sightings
 from revelu.recover.fit.sizes import Sizes
-from revelu.recover.fit.where_wrong import WhereWrong
+from revelu.recover.fit.where_wrong import WhereWrong, are_wrong, fitted_to_most
 from revelu.recover.refine.derivative import NetworkDerivative, ParameterArrays
 from revelu.recover.refine.network_fit import (
     NetworkFit,
@@ -407,15 +407,15 @@ class FromLines:
 
         A faint neuron that few inputs turn on, or off, is seen where those rows are wrong.
         """
-        wrong = np.abs(samples.residual(held.network)).max(axis=1) > SIGMAS * price.noise
-        if 2 * wrong.sum() > len(wrong):
-            return None, samples
         most = self.fits.most_multiplications(held.network.n_parameters, samples)
         with suppress(WorkEndedError), at_most(most):
-            args = samples.X[wrong], sample, price.noise, rng
-            network, samples = self.where_wrong.completed(held.network, samples, *args)
-            found = NetworkFit(network, samples.cost(network))
-            return self._settled(found, samples, sample, price, rng)
+            network = fitted_to_most(held.network, samples, price.noise)
+            wrong = are_wrong(network, samples, price.noise)
+            if 2 * wrong.sum() < len(wrong):
+                args = samples.X[wrong], sample, price.noise, rng
+                network, samples = self.where_wrong.completed(network, samples, *args)
+                found = NetworkFit(network, samples.cost(network))
+                return self._settled(found, samples, sample, price, rng)
         return None, samples
 
     def _weak_inputs(

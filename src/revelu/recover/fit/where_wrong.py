@@ -159,12 +159,8 @@ class _WrongSearch:
         return True
 
     def fit_to_most(self) -> None:
-        """Fit to what most answers agree on, as long as fewer are wrong then."""
-        least, is_better = SIGMAS * self.limit, True
-        while is_better:
-            off = np.abs(self.samples.residual(self.network)).max(axis=1, keepdims=True)
-            most = self.samples.forgiving(off, least)
-            is_better = self._is_better(refine(self.network, most).network)
+        """Fit to what most answers agree on."""
+        self.network = fitted_to_most(self.network, self.samples, self.limit)
 
     def _is_better(self, network: Network) -> bool:
         """Take a network where it is wrong at fewer answers."""
@@ -175,8 +171,24 @@ class _WrongSearch:
 
     def are_wrong(self, network: Network, samples: Samples) -> BoolArray:
         """Which answers a network does not explain."""
-        off = np.abs(samples.residual(network)).max(axis=1)
-        return np.asarray(off > SIGMAS * self.limit)
+        return are_wrong(network, samples, self.limit)
+
+
+def are_wrong(network: Network, samples: Samples, limit: float) -> BoolArray:
+    """Which answers a network does not explain, ``limit`` errors being left by noise, (n,)."""
+    return np.asarray(np.abs(samples.residual(network)).max(axis=1) > SIGMAS * limit)
+
+
+def fitted_to_most(network: Network, samples: Samples, limit: float) -> Network:
+    """Fit to what most answers agree on, as long as fewer are wrong then."""
+    n_wrong, n_before = int(are_wrong(network, samples, limit).sum()), len(samples.X) + 1
+    while n_wrong < n_before:
+        best, n_before = network, n_wrong
+        off = np.abs(samples.residual(network)).max(axis=1, keepdims=True)
+        network = refine(network, samples.forgiving(off, SIGMAS * limit)).network
+        n_wrong = int(are_wrong(network, samples, limit).sum())
+        log.info("%s: %d answers wrong, %d before", network, n_wrong, n_before)
+    return best
 
 
 def is_explained_far_out(network: Network, samples: Samples, limit: float) -> bool:
