@@ -118,8 +118,8 @@ class KinkSearch:
         """Standard errors of lifted answers in units of the line's, (n, k)."""
         if self.errors is None:
             return np.ones_like(g)
-        lift = np.hypot(1.0, t)[:, None]
-        errors, unit = self.errors(self.line.points(t), g * lift) / lift, self.sigma
+        lift, unit = np.hypot(1.0, t)[:, None], self.sigma / self.strain
+        errors = self.errors(self.line.points(t), g * lift) / lift
         return np.where(unit > 0.0, errors / np.where(unit > 0.0, unit, 1.0), 1.0)
 
     def run(self) -> LineScan:

@@ -138,10 +138,8 @@ class Piece:
         sigma : ndarray, shape (k,)
             The line's errors.
         """
-        unit, found = (
-            np.where(sigma > 0.0, sigma, 1.0),
-            np.zeros((max(len(self.ts) - 2, 0), len(sigma))),
-        )
+        unit = np.where(sigma > 0.0, sigma, 1.0)
+        found = np.zeros((max(len(self.ts) - 2, 0), len(sigma)))
         for i, (t, g, error) in enumerate(self.answers[1:-1]):
             value, own = self.extrapolate(t)
             found[i] = np.abs(value - g) / unit / np.hypot(error, own)
@@ -195,9 +193,8 @@ class Piece:
         t = a + (b - a) * (-A * lift_a) / rise
         # D(theta) = J sin(theta - theta*), so an error e of D moves theta* by e / J.
         slope = abs(rise) / (b - a) / np.hypot(1.0, t)
-        c = np.linalg.norm(
-            vt[0] * np.hypot(self.extrapolate(t)[1], right.extrapolate(t)[1]) / share
-        )
+        at_kink = np.hypot(self.extrapolate(t)[1], right.extrapolate(t)[1])
+        c = np.linalg.norm(vt[0] * at_kink / share)
         return Meeting(float(t), float(c / slope), self._jump(D, unit, t, a, b), excess)
 
     def meet_projected(self, right: "Piece", projection: FloatArray) -> float:
