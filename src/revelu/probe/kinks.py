@@ -78,8 +78,8 @@ class KinkSearch:
     many_pieces: int = 192
     max_pieces: int = 4_000
     errors: Errors | None = None
-    fewest: int = 8
-    """Points inside pieces that say how much answers err on a line."""
+    fewest: int = 16
+    """Pieces of two points, or points inside pieces, that say something of all."""
 
     def __post_init__(self) -> None:
         self.delta = self.side * float(np.sqrt(self.nu))
@@ -272,17 +272,16 @@ class KinkSearch:
         slopes = steeper * _angle(a, b) * np.maximum(self.scale, self._seen)
         return bool((apart > np.maximum(slopes, sigmas * self.sigma)).any())
 
-    def _are_flat(self, *, fewest: int = 16, farther: float = 1000.0) -> bool:
+    def _are_flat(self, *, farther: float = 1000.0) -> bool:
         """Whether two of three pieces of two points or more are affine, by one more query each.
 
         The line through a pair must still hold ``farther`` half-distances on, that through more
         points between these: on a line of hundreds of kinks the pairs that are left are between
         kinks that are not found yet, and four of five pieces pass.  Where answers err by twenty
-        times as much as they are said to, half of them do.  Fewer than ``fewest`` pairs are not
-        judged.
+        times as much as they are said to, half of them do.  Few pairs are not judged.
         """
         sizes = [len(piece.ts) for piece in self.pieces[:-1]]
-        if sizes.count(2) < fewest:
+        if sizes.count(2) < self.fewest:
             return True
         several = [i for i, size in enumerate(sizes) if size > 1]
         chosen = [int(i) for i in self.rng.permutation(several)[: self.many_pieces]]

@@ -493,9 +493,9 @@ class FitSearch(FitQuestions):
             return
         self.tell("counting kinks along a line")
         line = self._region.line(self.rng, self.oracle.dim_in)
-        nu, interval = float(self.noise.nu.max()), self._region.interval(line)
-        args = self.oracle, line, nu, self.noise.scale, self.rng, interval
-        scan = find_kinks(*args, errors=self.noise.sigma_at)
+        nu = self.method.line_noise * float(self.noise.nu.max())
+        interval = self._region.interval(line)
+        scan = find_kinks(self.oracle, line, nu, self.noise.scale, self.rng, interval)
         if not scan.complete:
             raise _NoPiecesError(ended(scan).why, scan.message)
         self.n_kinks, self.n_single = len(scan.kinks), int(scan.is_single.sum())
