@@ -169,7 +169,7 @@ class TraceSearch:
     rows: list[TracedRow] = field(default_factory=list)
     """Those that are known,"""
     held: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
-    """Shape (r, size).  and others that are not looked at any more."""
+    """and others that are not looked at any more, shape (r, size)."""
     wrong: Samples | None = field(default=None, init=False)
     """Answers that were wrong beside rows known then; the outputs are fitted to these, too."""
     is_astray: bool = field(default=False, init=False)

@@ -28,7 +28,7 @@ class Crossed:
     points: FloatArray
     """Shape (m, n, d + 1).  ``(x, 1)`` where it bends,"""
     errors: FloatArray
-    """Shape (m, n).  and how far off the hyperplane that may be."""
+    """and how far off the hyperplane that may be, shape (m, n)."""
     bends: FloatArray
     """Shape (m, n).  How much, in units of what the row's line has shown."""
     same: float

@@ -34,7 +34,7 @@ class Facets(Records):
     err: FloatArray
     """Shape (n,).  About how far off the normal is, in radians,"""
     off: FloatArray
-    """Shape (n,).  and how far off the plane is at the point."""
+    """and how far off the plane is at the point, shape (n,)."""
 
     @property
     def N(self) -> FloatArray:  # noqa: N802
