@@ -91,7 +91,7 @@ MOST_CONSTANTS = 59
 MOST = {
     "numbers in recover": 1395,
     "numbers in src": 2286,
-    "lines in recover": 35_968,
+    "lines in recover": 35_966,
     "files in recover": 186,
     "files over 400 lines": 31,
     "classes over 250 lines": 30,

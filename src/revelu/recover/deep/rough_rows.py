@@ -165,7 +165,7 @@ class RoughRows:
         scan = self.rows.scan(ask, d, noise, rng, line)
         if scan is None:
             return None, 0.0
-        made_by = self.rows.known_of_kinks(scan, told, self.rows.error(noise))
+        made_by = self.rows.known_of_kinks(scan, told, noise)
         more, n_new = self.rows.measure(ask, scan, told, made_by, noise, rng), (made_by < 0).sum()
         return more, _share_met(first, scan) * len(more) / max(n_new, 1)
 

@@ -100,12 +100,8 @@ class LineRows:
         scan = self.scan(ask, d, noise, rng, line)
         if scan is None:
             return None
-        made_by = self.known_of_kinks(scan, known, self.error(noise))
+        made_by = self.known_of_kinks(scan, known, noise)
         return self.measure(ask, scan, known, made_by, noise, rng)
-
-    def error(self, noise: NoiseFloor) -> float:
-        """Relative error of answers on a line."""
-        return float(noise.nu.max())
 
     def scan(
         self,
@@ -119,7 +115,7 @@ class LineRows:
 
         Behind a head it ends where the target has no answers.
         """
-        nu, given = self.error(noise), line
+        nu, given = float(noise.nu.max()), line
         region = Answered(ask, self.region) if noise.link.saturates else self.region
         for _ in range(self.max_lines if given is None else 1):
             line = region.line(rng, d) if given is None else given
@@ -161,7 +157,7 @@ class LineRows:
         made_by : ndarray of int, shape (n,)
             Which of them makes each kink; -1 of a new one.
         """
-        nu, is_new = self.error(noise), made_by < 0
+        nu, is_new = float(noise.nu.max()), made_by < 0
         scan = _without_pairs(ask, scan, is_new)
         is_taken, told = self._taken_off(scan, known, made_by)
         blocks = self._blocks(scan, is_new, is_taken, nu)
@@ -210,7 +206,7 @@ class LineRows:
         start, stop = scan.interval
         return np.arctan([start, *scan.kinks, stop])
 
-    def known_of_kinks(self, scan: LineScan, known: Rows, nu: float) -> IntArray:
+    def known_of_kinks(self, scan: LineScan, known: Rows, noise: NoiseFloor) -> IntArray:
         """Tell which row makes each kink of a line, one to one; -1 where none does."""
         line, found = scan.line, np.full(len(scan.kinks), -1, dtype=np.intp)
         if not len(known) or not len(found):
@@ -222,7 +218,9 @@ class LineRows:
         slopes = np.where(np.abs(slopes) > least, slopes, least)
         t = -(known.W @ line.x0 + known.b) / slopes
         reach = known.errors * norms * np.linalg.norm(line.points(t), axis=1)
-        angle = self.matching * (reach / np.abs(slopes) / (1.0 + t**2) + SIGMAS * nu)
+        angle = self.matching * (
+            reach / np.abs(slopes) / (1.0 + t**2) + SIGMAS * float(noise.nu.max())
+        )
         jumps = known.A * np.abs(slopes)[:, None]
         along = known.errors * size / np.sqrt(len(line.v))
         jump = self.same_jump * np.linalg.norm(jumps, axis=1) + self.matching * along * columns
