@@ -141,6 +141,20 @@ def test_a_search_that_ran_out_of_rounds_tells_what_it_saw(monkeypatch):
     assert len(left.pieces) == len(left.kinks) + 1
 
 
+@pytest.mark.parametrize("interval", [(-0.0, 100.0), (-100.0, 0.0)])
+def test_a_point_at_the_end_of_a_line_is_asked_once(interval):
+    # As where the target answers on one side of the point only; the answers say nothing.
+    line = random_line(np.random.default_rng(3), 4)
+    asked = []
+
+    def rough(X):
+        asked.extend((X - line.x0) @ line.v / (line.v @ line.v))
+        return np.random.default_rng(len(asked)).standard_normal((len(X), 1))
+
+    find_kinks(rough, line, 1e-15, np.ones(1), np.random.default_rng(0), interval, through=True)
+    assert min(np.diff(np.sort(asked))) > 0.0
+
+
 def test_the_same_seed_asks_the_same_queries():
     asked = []
     network = zoo.random_network([8, 12, 2], seed=1)

@@ -158,7 +158,7 @@ class KinkSearch:
         angle = _angle(lo, hi)
         spacing = min(self.outer * self.delta, angle / 16)
         inner = [_turned(lo, angle * (i + float(self.rng.uniform(0.2, 0.8))) / 3) for i in range(3)]
-        inner = sorted([*inner, 0.0]) if self.through else inner
+        inner = sorted([*inner, 0.0]) if self.through and lo < 0.0 < hi else inner
         starts = [(lo, _turned(lo, spacing))]
         starts += [(t, _turned(t, min(2 * self.delta, angle / 16))) for t in inner]
         starts += [(_turned(hi, -spacing), hi)]
