@@ -71,7 +71,12 @@ def smallest_with_digits(
     of_two, own = Y.shape[1] == 2, number.dtype.type(scale)
     is_paired = of_two if is_paired is None else is_paired
     for j, column in enumerate(Y.T):
-        if _are_differences(column, own, number, is_paired):
+        # A logistic that is computed as a half and a rational function is a difference to the half.
+        half = own / number.dtype.type(2.0)
+        shows = is_paired and bool((column < half / 2.0).any())
+        if _are_differences(column, own, number, is_paired) or _are_differences(
+            column, half, number, shows
+        ):
             found[j] = SMALLEST_DIFFERENCE
         # Differences of float64 numbers that were made float32 ones keep the digits of those down
         # to where half a spacing next to 1, of float64, is half a spacing of the float32 number.

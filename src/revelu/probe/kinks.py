@@ -108,11 +108,20 @@ class KinkSearch:
         """Ask one round and remember how large the answers are."""
         t = np.asarray(ts)
         g = self.line.lifted(self.ask, t)
-        if not np.isfinite(g).all():
-            raise SaturatedError("the target is saturated on a line")
+        told = np.isfinite(g).all(axis=1)
+        if not told.all():
+            raise _SaturatedBeyondError(self._interval_between(t[told], t[~told]))
         self.sum_squares = self.sum_squares + (g**2).sum(axis=0)
         self.n_asked += len(ts)
         return [Answer(*each) for each in zip(ts, g, self._own_errors(t, g), strict=True)]
+
+    def _interval_between(self, told: FloatArray, saturated: FloatArray) -> tuple[float, float]:
+        """How far from 0 the places that answered go before any that is saturated."""
+        known = np.concatenate([[0.0], told, *(piece.ts for piece in self.pieces)])
+        before = saturated[saturated < 0.0].max(initial=-np.inf)
+        after = saturated[saturated >= 0.0].min(initial=np.inf)
+        inside = known[(known > before) & (known < after)]
+        return float(inside.min(initial=0.0)), float(inside.max(initial=0.0))
 
     def _own_errors(self, t: FloatArray, g: FloatArray) -> FloatArray:
         """Standard errors of lifted answers in units of the line's, (n, k)."""
@@ -433,8 +442,11 @@ def find_kinks(
     side: float = 10.0,
     wide: float = np.inf,
     errors: Errors | None = None,
+    max_cuts: int = 4,
 ) -> LineScan:
     """Find every kink of a piecewise affine function along a line.
+
+    Where the target is saturated at a place between others, the line ends before it.
 
     Parameters
     ----------
@@ -456,6 +468,8 @@ def find_kinks(
     errors : callable, (n, d), (n, k) -> (n, k), optional
         Standard errors of answers at inputs, where each has its own; by default ``nu`` is that of
         all, relative to the largest there are.
+    max_cuts : int
+        How often a line is cut off where it is saturated and searched again.
 
     Returns
     -------
@@ -465,13 +479,29 @@ def find_kinks(
     Raises
     ------
     SaturatedError
-        If the target is saturated somewhere on the line.
+        If nothing is left of the line, or it was cut off too often.
 
     Notes
     -----
     Source: DG21, Algorithm 1 and section 3.2.2, for all kinks at once.
     """
-    return KinkSearch(ask, line, nu, scale, rng, interval, through, side, wide, errors=errors).run()
+    for _ in range(max_cuts + 1):
+        search = KinkSearch(ask, line, nu, scale, rng, interval, through, side, wide, errors=errors)
+        try:
+            return search.run()
+        except _SaturatedBeyondError as error:
+            interval = error.interval
+        if interval[0] == interval[1]:
+            break
+    raise SaturatedError("the target is saturated on a line")
+
+
+class _SaturatedBeyondError(Exception):
+    """A place on a line is saturated; the target answers in an interval nearer to 0."""
+
+    def __init__(self, interval: tuple[float, float]) -> None:
+        super().__init__()
+        self.interval = interval
 
 
 def _angle(a: float, b: float) -> float:
