@@ -17,7 +17,7 @@ import numpy as np
 from revelu.numerics.bisection import bisect
 from revelu.numerics.records import Records
 from revelu.recover.labels.facets import Facets, Precision, are_flat, measure_facets
-from revelu.recover.labels.heights import Ask, heights
+from revelu.recover.labels.heights import Ask, are_between, heights
 from revelu.recover.labels.told import Told
 from revelu.types import BoolArray, FloatArray, IntArray
 
@@ -110,8 +110,7 @@ def walk(
         X = some.X + t[:, None] * U[rows]
         off = precision.flat * precision.atol(X) + pace.room * (some.off + some.err * t)
         step = off[:, None] * some.N
-        before, behind = ask(np.concatenate([X - step, X + step])).reshape(2, -1)
-        return np.asarray((before == some.a) & (behind == some.b))
+        return are_between(ask, X, step, some.a, some.b)
 
     times = facets.h[:, None] * pace.stride ** np.arange(pace.n_steps)
     rows = np.repeat(np.arange(n), pace.n_steps)
@@ -193,8 +192,7 @@ def step_behind(ask: Ask, walks: Walks, precision: Precision, pace: WalkPace) ->
     ends = Ends(walks, X + s[:, None] * R, R, E, s)
     # Where a third class begins, the facet ends for another reason.
     off = (precision.flat * atol)[:, None] * E
-    before, behind = ask(np.concatenate([ends.Y - off, ends.Y + off])).reshape(2, n)
-    return ends.take((before == facets.a) & (behind == facets.b))
+    return ends.take(are_between(ask, ends.Y, off, facets.a, facets.b))
 
 
 def meeting(walks: Walks, V: FloatArray, s: FloatArray) -> IntArray:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from revelu.numerics.records import Records
-from revelu.recover.labels.heights import Ask, heights
+from revelu.recover.labels.heights import Ask, are_between, heights, input_sizes
 from revelu.recover.labels.told import Told
 from revelu.types import BoolArray, FloatArray, IntArray
 
@@ -86,7 +86,7 @@ class Precision:
 
     def atol(self, X: FloatArray) -> FloatArray:
         """Return how precisely places of borders beside ``X (n, d)`` are told, (n,)."""
-        return np.asarray(self.rtol * np.maximum(np.abs(X).max(axis=1, initial=0.0), 1.0))
+        return np.asarray(self.rtol * input_sizes(X))
 
 
 def measure_facets(
@@ -169,9 +169,8 @@ def are_flat(
     T -= (T * N).sum(axis=2)[:, :, None] * N
     T *= (np.where(known, facets.h, 0.0) / np.linalg.norm(T, axis=2))[:, :, None]
     step = atol[:, None] * N
-    Y = ask(np.concatenate([facets.X + T - step, facets.X + T + step]).reshape(-1, d))
-    before, behind = Y.reshape(2, n_tests, n)
-    return np.asarray(((before == facets.a) & (behind == facets.b)).all(axis=0) & known)
+    told = are_between(ask, facets.X + T, step, facets.a, facets.b)
+    return np.asarray(told.all(axis=0) & known)
 
 
 def _complements(E: FloatArray) -> FloatArray:

@@ -16,7 +16,7 @@ import numpy as np
 from revelu.numerics.reweighting import cauchy
 from revelu.recover.labels.borders import Borders, Pool
 from revelu.recover.labels.facets import Precision
-from revelu.recover.labels.heights import heights
+from revelu.recover.labels.heights import heights, input_sizes
 from revelu.recover.labels.rows import NeuronRows
 from revelu.recover.labels.survey import Survey
 from revelu.recover.labels.told import Told
@@ -165,7 +165,7 @@ def _heights_beside(
     Heights are along what leads across, in the hyperplane to which N is normal.
     """
     k, n = len(steps), len(borders)
-    size = np.maximum(np.abs(borders.X).max(axis=1, initial=0.0), 1.0)
+    size = input_sizes(borders.X)
     h, atol = beside * size, precision.atol(borders.X)
     places = borders.X + np.array(steps)[:, None, None] * h[:, None] * N
     t = heights(
@@ -186,7 +186,7 @@ def _are_clear(
 
     The first rows of V are those at whose hyperplanes X are, each at that of ``row``.
     """
-    size = np.maximum(np.abs(X).max(axis=1, initial=0.0), 1.0)
+    size = input_sizes(X)
     off = np.abs(X @ V[:, :-1].T + V[:, -1])
     off[np.arange(len(X)), row] = np.inf
     return np.asarray((off > (depth.clear * beside * size)[:, None]).all(axis=1))

@@ -1,4 +1,7 @@
-"""How high borders of classes lie along lines that cross them: many lines, bisected together."""
+"""How high borders of classes lie along lines that cross them: many lines, bisected together.
+
+How precisely a place is told, and how far beside it is looked, goes with its size.
+"""
 
 from collections.abc import Callable
 from typing import TypeAlias
@@ -10,6 +13,30 @@ from revelu.types import BoolArray, FloatArray, IntArray
 
 Ask: TypeAlias = Callable[[FloatArray], FloatArray]
 """Takes inputs (n, d) and gives their labels (n,); one round."""
+
+
+def input_sizes(X: FloatArray) -> FloatArray:
+    """Return the largest coordinates of inputs ``X (n, d)``, 1 at least, (n,)."""
+    return np.asarray(np.maximum(np.abs(X).max(axis=1, initial=0.0), 1.0))
+
+
+def are_between(
+    ask: Ask, X: FloatArray, step: FloatArray, a: FloatArray, b: FloatArray
+) -> BoolArray:
+    """Whether borders pass so near: labels are a at ``X - step`` and b at ``X + step``; one round.
+
+    Parameters
+    ----------
+    X, step : ndarray, shape (..., n, d)
+    a, b : ndarray, shape (n,)
+
+    Returns
+    -------
+    ndarray of bool, shape (..., n)
+    """
+    labels = ask(np.stack([X - step, X + step]).reshape(-1, X.shape[-1]))
+    before, behind = labels.reshape(2, *X.shape[:-1])
+    return np.asarray((before == a) & (behind == b))
 
 
 def heights(

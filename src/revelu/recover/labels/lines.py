@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from revelu.numerics.float64 import EPS
+from revelu.recover.labels.heights import input_sizes
 from revelu.recover.labels.polygons import EdgeEnd, Polygons, tangents
 from revelu.types import BoolArray, FloatArray, IntArray
 
@@ -83,7 +84,7 @@ def bends_of(polygons: Polygons, collinearity: Collinearity) -> BentEdges:
     U, R = (along[e] * np.where(ends[e, 0] == vertex, 1.0, -1.0)[:, None] for e in (before, behind))
     F, G, X = edges.F[before], edges.F[behind], polygons.vertices[vertex]
     sine = np.abs(F[:, 0] * G[:, 1] - F[:, 1] * G[:, 0])
-    size = np.maximum(np.abs(X).max(axis=1, initial=0.0), 1.0)
+    size = input_sizes(X)
     off = edges.off[before] + edges.off[behind] + collinearity.floor * size
     sign = -np.sign((F[:, :2] * R).sum(axis=1))
     return BentEdges(vertex, before, behind, X, F, G, U, R, sign, collinearity.room * off / sine)

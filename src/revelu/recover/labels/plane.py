@@ -28,6 +28,7 @@ import scipy.sparse
 from scipy.optimize import linprog
 
 from revelu.network import Network
+from revelu.recover.labels.heights import input_sizes
 from revelu.recover.labels.lines import (
     QUARTERS,
     BentEdges,
@@ -283,7 +284,7 @@ class LabelledPlane:
     def _middles(self) -> FloatArray:
         """Points of all edges away from their ends, (n, 3), with a last coordinate of 1."""
         edges, T = self.polygons.edges, self.polygons.extents
-        size = np.maximum(np.abs(edges.X).max(axis=1, initial=0.0), 1.0)
+        size = input_sizes(edges.X)
         T = np.where(self.polygons.ends == EdgeEnd.FAR, np.nan, T)
         lo = np.where(np.isnan(T[:, 0]), np.where(np.isnan(T[:, 1]), 0.0, T[:, 1]) - size, T[:, 0])
         hi = np.where(np.isnan(T[:, 1]), np.where(np.isnan(T[:, 0]), 0.0, T[:, 0]) + size, T[:, 1])
@@ -296,7 +297,7 @@ class LabelledPlane:
         Before the end, where a third class is as high there.
         """
         inset, T, ends = self.drawing.inset, self.polygons.extents, self.polygons.ends
-        size = np.maximum(np.abs(self.polygons.edges.X).max(axis=1, initial=0.0), 1.0)
+        size = input_sizes(self.polygons.edges.X)
         far = self.drawing.far * size[:, None] * np.array([-1.0, 1.0])
         T = np.where(ends == EdgeEnd.FAR, far, T)
         inner = T + inset * np.clip(T[:, ::-1] - T, -size[:, None], size[:, None])
@@ -425,7 +426,7 @@ class LabelledPlane:
         H = np.column_stack([X, np.ones(len(X))])
         on = H @ rows.T > 0
         own, found = self._outputs(choice, H, on, turned, a), []
-        size = np.maximum(np.abs(X).max(axis=1, initial=0.0), 1.0)[:, None]
+        size = input_sizes(X)[:, None]
         for c in range(self.k):
             others = np.flatnonzero((a != c) & (b != c))
             at = np.full(len(others), c)

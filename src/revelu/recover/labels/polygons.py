@@ -16,7 +16,7 @@ from revelu.numerics.float64 import EPS
 from revelu.recover.labels.bends import WalkPace, Walks, step_lengths, walk
 from revelu.recover.labels.borders import Borders
 from revelu.recover.labels.facets import Facets, Precision, are_flat, measure_facets
-from revelu.recover.labels.heights import Ask, heights
+from revelu.recover.labels.heights import Ask, heights, input_sizes
 from revelu.types import BoolArray, FloatArray, IntArray
 
 
@@ -170,7 +170,7 @@ class Tracer:
         F, U = self.edges.F, tangents(self.edges.F)
         off = np.abs(X @ F[:, :2].T + F[:, 2])
         t = X @ U.T - (self.edges.X * U).sum(axis=1)
-        room = self.tracing.same * np.maximum(np.abs(X).max(axis=1, initial=0.0), 1.0)[:, None]
+        room = self.tracing.same * input_sizes(X)[:, None]
         T = _extents(self.edges, self.ends, self.vertices)
         with np.errstate(invalid="ignore"):
             inside = np.minimum(t - T[:, 0], T[:, 1] - t)
@@ -247,7 +247,7 @@ class Tracer:
             room = self.precision.flat * some.off + self.pace.room * (some.off + some.err * t)
             far = some.X + t[:, None] * U[todo]
             longer = self._between(some, some.X, far, room, max_widenings=1)
-            size = np.maximum(np.abs(far).max(axis=1, initial=0.0), 1.0)
+            size = input_sizes(far)
             flat = tracing.flat * tracing.rtol * size
             met = np.flatnonzero(np.isfinite(longer.F).all(axis=1))
             todo, longer, flat = todo[met], longer.take(met), flat[met]
@@ -264,7 +264,7 @@ class Tracer:
         NaN where no border is within ``half (n,)``.
         """
         X, E = np.vstack([P, Q]), np.tile(edges.N, (2, 1))
-        size = np.maximum(np.abs(X).max(axis=1, initial=0.0), 1.0)
+        size = input_sizes(X)
         atol = self.tracing.rtol * size
         t = heights(
             self.ask,
@@ -325,7 +325,7 @@ class Tracer:
         """Edges by two points each, one near each end."""
         tracing, edges = self.tracing, self.edges
         U, (lo, hi) = tangents(edges.F), _extents(edges, self.ends, self.vertices).T
-        longest = tracing.longest * np.maximum(np.abs(edges.X).max(axis=1, initial=0.0), 1.0)
+        longest = tracing.longest * input_sizes(edges.X)
         lo = np.where(np.isfinite(lo), lo, -edges.h)
         hi = np.where(np.isfinite(hi), hi, edges.h)
         far = [self.ends[:, side] == EdgeEnd.FAR for side in (0, 1)]

@@ -6,7 +6,7 @@ import numpy as np
 
 from revelu.recover.labels.borders import Borders
 from revelu.recover.labels.facets import Facets, Precision
-from revelu.recover.labels.heights import Ask
+from revelu.recover.labels.heights import Ask, input_sizes
 from revelu.recover.labels.noise import second_differences
 from revelu.recover.method import Why
 from revelu.types import BoolArray, FloatArray, IntArray
@@ -237,7 +237,7 @@ def _rough_share(
     """Share of places at which the line through them crosses several borders, so near."""
     n, d = borders.X.shape
     t = np.sort(rng.uniform(-1.0, 1.0, (n, n_points)), axis=1)
-    t *= near * np.maximum(np.abs(borders.X).max(axis=1), 1.0)[:, None]
+    t *= near * input_sizes(borders.X)[:, None]
     X = borders.X[:, None] + t[:, :, None] * borders.E[:, None]
     inside = ask(X.reshape(-1, d)).reshape(t.shape) == borders.a[:, None]
     return float(((inside[:, 1:] != inside[:, :-1]).sum(axis=1) > 1).mean())

@@ -284,7 +284,7 @@ class RestrictedSearch:
         sizes = np.linalg.norm(scan.jumps, axis=1)
         columns = scan.jumps / np.where(sizes > 0.0, sizes, 1.0)[:, None]
         first, blocks = choose_blocks(
-            columns, _half_gaps(scan), scan.is_single, 0.0, Costs(independent=0.3)
+            columns, scan.half_gaps(*scan.interval), scan.is_single, 0.0, Costs(independent=0.3)
         )
         with self.target.round():
             jacobians = {
@@ -315,20 +315,10 @@ class RestrictedSearch:
         piece = scan.pieces[p]
         if (np.abs(np.array(piece.gs)) <= SIGMAS * scan.sigma).all() and len(piece.ts) > 1:
             return np.zeros((len(scan.sigma), self.target.dim_in))
-        edges, half_gaps = _edges(scan), _half_gaps(scan)
+        edges, half_gaps = scan.edges(*scan.interval), scan.half_gaps(*scan.interval)
         t = float(np.tan((edges[p] + edges[p + 1]) / 2))
         room = min(float(half_gaps[p]), float(np.median(half_gaps)))
         x = self.box.clip(scan.line.points(np.array([t]))[0])
         h = scan.line.step_beside(t, room)
         error = self._error * np.sqrt(1.0 + t * t)
         return inward_jacobian(residual, x, h, self.box, error, self.rng)
-
-
-def _edges(scan: LineScan) -> FloatArray:
-    """Angles at which the pieces of a segment begin and end, shape (m + 2,)."""
-    return np.arctan([scan.interval[0], *scan.kinks, scan.interval[1]])
-
-
-def _half_gaps(scan: LineScan) -> FloatArray:
-    """Half the angle that each piece covers, shape (m + 1,)."""
-    return np.asarray(np.diff(_edges(scan)) / 2)
