@@ -5,11 +5,11 @@ finds points of borders between inputs of a pool; ``facets`` measures the planes
 by ``heights`` that are bisected together; ``bends`` follows them to where they bend, and
 ``survey`` does so for many at once.  ``rows`` are what bends have in common: neurons.
 ``columns`` is the output layer, a null vector, ``signs`` are those of neurons, and ``polish``
-fits all weights.  ``search`` puts the steps together, ``from_labels`` tunes them, and
-``roughness`` says why borders are none of a network.  ``first_layer`` tells rows of the first of
-several hidden layers from others, and ``two_layers`` searches above it, inside a ``domain``.  With
-``two_inputs`` borders are ``polygons``, whose bends are on ``lines``; the ``plane`` has a network
-with them.
+fits all weights: an ``explanation`` of the borders.  ``search`` puts the steps together,
+``from_labels`` tunes them, and ``roughness`` says why borders are none of a network.
+``first_layer`` tells rows of the first of several hidden layers from others, and ``two_layers``
+searches above it, inside a ``domain``.  With ``two_inputs`` borders are ``polygons``, whose bends
+are on ``lines``; the ``plane`` has a network with them, as far as ``edge_slopes`` allow it.
 """
 
 from revelu.recover.labels.from_labels import FromLabels

@@ -36,15 +36,16 @@ class Facets(Records):
     off: FloatArray
     """and how far off the plane is at the point, shape (n,)."""
 
+    @classmethod
+    def none(cls, d: int) -> "Facets":
+        """No facets of d inputs."""
+        none = np.empty(0)
+        return cls(np.empty((0, d)), np.empty((0, d + 1)), none, none, none, none, none)
+
     @property
     def N(self) -> FloatArray:  # noqa: N802
         """Unit normals, (n, d), that lead from ``a`` to ``b``."""
         return self.F[:, :-1]
-
-    @property
-    def arrays(self) -> tuple[FloatArray, ...]:
-        """All of them, in order."""
-        return self.X, self.F, self.a, self.b, self.h, self.err, self.off
 
     def moved_to(self, X: FloatArray) -> "Facets":
         """Have other points of the same planes, ``X (n, d)``."""
@@ -53,10 +54,9 @@ class Facets(Records):
 
     def replaced(self, rows: IntArray, other: "Facets") -> "Facets":
         """Have others in some rows."""
-        arrays = tuple(array.copy() for array in self.arrays)
-        for array, new in zip(arrays, other.arrays, strict=True):
-            array[rows] = new
-        return Facets(*arrays)
+        order = np.arange(len(self))
+        order[rows] = len(self) + np.arange(len(other))
+        return self.joined(other).take(order)
 
 
 @dataclass(frozen=True)
@@ -127,13 +127,7 @@ def measure_facets(
         rows.append(todo[flat])
         todo = todo[~flat]
         h = h / precision.shrink
-    order = np.concatenate(rows)
-    if not found:
-        return Facets(X, np.empty((0, X.shape[1] + 1)), a, b, h, h, h), order
-    joined = found[0]
-    for more in found[1:]:
-        joined = joined.joined(more)
-    return joined, order
+    return Facets.none(X.shape[1]).joined(*found), np.concatenate(rows)
 
 
 def _planes(

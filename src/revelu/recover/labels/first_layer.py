@@ -281,8 +281,6 @@ class FirstLayer:
 
     survey: Survey
     """Its rows are those of the first layer from now on, and those not decided yet."""
-    pool: Pool
-    precision: Precision
     depth: Depth
     n_found: int = field(default=0, init=False)
     """How many are of the first layer; they stand first."""
@@ -290,7 +288,7 @@ class FirstLayer:
     """Shape (k, d + 1).  Rows that are not: of neurons above, or of none."""
 
     def __post_init__(self) -> None:
-        self.above = np.empty((0, self.pool.dim + 1))
+        self.above = np.empty((0, self.survey.pool.dim + 1))
 
     @property
     def rows(self) -> NeuronRows:
@@ -314,7 +312,7 @@ class FirstLayer:
         if not len(rest):
             self.survey.rows = found.joined(others)
             return 0
-        share, n = share_bent(self.pool, rest.V, self.precision, self.depth)
+        share, n = share_bent(self.survey.pool, rest.V, self.survey.precision, self.depth)
         enough, bent = n >= self.depth.fewest, share >= 1.0 - self.depth.most_straight
         first, above = enough & bent, enough & ~bent
         self.above = np.vstack([self.above, rest.V[above]])
@@ -340,7 +338,7 @@ class FirstLayer:
 
     def refine(self) -> None:
         """Tell the rows found to more digits."""
-        found = refined_rows(self.pool, self.rows, self.precision, self.depth)
+        found = refined_rows(self.survey.pool, self.rows, self.survey.precision, self.depth)
         self.survey.rows = found.joined(self.survey.rows.take(np.arange(self.n_found, self.n_rows)))
 
     def signed(self) -> FloatArray | None:
@@ -351,7 +349,7 @@ class FirstLayer:
         """
         V, facets = self.rows.V, self.survey.facets
         facets = facets.take(facets.err < self.depth.worst)
-        m, d = len(V), self.pool.dim
+        m, d = len(V), self.survey.pool.dim
         if not m or m > d or not len(facets):
             return None
         inverse = np.linalg.pinv(V[:, :d])

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from revelu.numerics.float64 import EPS
+from revelu.numerics.records import Records
 from revelu.recover.labels.heights import input_sizes
 from revelu.recover.labels.polygons import EdgeEnd, Polygons, tangents
 from revelu.types import BoolArray, FloatArray, IntArray
@@ -38,7 +39,7 @@ class Collinearity:
 
 
 @dataclass(frozen=True, eq=False)
-class BentEdges:
+class BentEdges(Records):
     """Bends of polygons, struct of arrays."""
 
     vertex: IntArray
@@ -57,9 +58,6 @@ class BentEdges:
     """Shape (n,).  Of what the neuron adds to the difference of outputs behind it."""
     err: FloatArray
     """Shape (n,).  About how far off the vertices are."""
-
-    def __len__(self) -> int:
-        return len(self.vertex)
 
 
 @dataclass(frozen=True, eq=False)

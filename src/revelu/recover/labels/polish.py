@@ -22,8 +22,7 @@ from revelu.numerics.gauss_newton import (
     minimise,
     normal_equations,
 )
-from revelu.recover.labels.borders import Borders
-from revelu.recover.labels.domain import EVERYWHERE, AllInputs
+from revelu.recover.labels.borders import Borders, Pool
 from revelu.recover.labels.heights import Ask, are_between, input_sizes
 from revelu.recover.labels.told import Told
 from revelu.types import BoolArray, FloatArray, IntArray
@@ -129,18 +128,12 @@ def predicted_borders(
     return borders, np.flatnonzero(met)
 
 
-def balanced_borders(
-    network: Network,
-    borders: Borders,
-    classes: FloatArray,
-    rng: np.random.Generator,
-    polish: Polish,
-    domain: AllInputs = EVERYWHERE,
-) -> Borders:
+def balanced_borders(network: Network, borders: Borders, pool: Pool, polish: Polish) -> Borders:
     """Predicted borders, with more of them where few are on one side of a neuron's hyperplane.
 
     What a neuron adds to all others is affine there, and hides in what they add.
     """
+    classes, rng, domain = pool.classes, pool.rng, pool.domain
     d = network.dim_in
     if not len(network.weights[0]):
         return borders
@@ -259,8 +252,8 @@ class _OnBorders:
     def of(cls, network: Network, borders: Borders, classes: FloatArray) -> "_OnBorders":
         """With the slopes of a network that is nearly right."""
         i, mixes = np.arange(len(borders)), np.zeros((len(borders), network.dim_out))
-        for sign, labels in ((1.0, borders.b), (-1.0, borders.a)):
-            mixes[i, np.searchsorted(classes, labels)] += sign
+        for sign, places in zip((-1.0, 1.0), borders.pairs(classes), strict=True):
+            mixes[i, places] += sign
         at = ParameterArrays.of(network)
         slope = NetworkDerivative(at, borders.X, np.ones(network.dim_out)).by_inputs(mixes)
         length = np.linalg.norm(slope, axis=1, keepdims=True)

@@ -131,9 +131,8 @@ class Tracer:
     """As of :class:`Polygons`."""
 
     def __post_init__(self) -> None:
-        none = np.empty(0)
-        self.vertices, self.ends = np.empty((0, 2)), np.empty((0, 2), np.intp)
-        self.edges = Facets(self.vertices, np.empty((0, 3)), none, none, none, none, none)
+        self.edges, self.vertices = Facets.none(2), np.empty((0, 2))
+        self.ends = np.empty((0, 2), np.intp)
         self.pace = replace(self.pace, bracket=self.tracing.bracket)
 
     @property
@@ -352,9 +351,8 @@ class _Corners:
 
     @classmethod
     def none(cls, n: int) -> "_Corners":
-        nothing, none = np.empty((0, 2)), np.empty(0)
-        facets = Facets(nothing, np.empty((0, 3)), none, none, none, none, none)
-        return cls(np.full((n, 2), np.nan), facets, nothing, np.empty(0, np.intp))
+        facets = Facets.none(2)
+        return cls(np.full((n, 2), np.nan), facets, facets.X, np.empty(0, np.intp))
 
     def join(self, other: "_Corners", rows: IntArray) -> "_Corners":
         """Take in those of some of the walks."""

@@ -64,10 +64,7 @@ class TwoInputs:
 
     def repair(self, seen: Disagreement) -> Candidate:
         """Trace borders beside inputs whose fresh labels disagree, and draw anew."""
-        n = len(seen.X)
-        self.pool.add(seen.X)
-        P, Q, a = self.pool.segments(4 * n, last=n)
-        self._trace(self.pool.between(P, Q, a, self.precision.rtol))
+        self._trace(self.pool.borders_from(seen.X, 4 * len(seen.X), self.precision.rtol))
         return self._drawn()
 
     def _trace(self, borders: Borders) -> int:
