@@ -3,8 +3,8 @@
 1. A pool of inputs, and points on the borders of its classes.
 2. A survey follows the borders from bend to bend, and makes neurons of what bends have in
    common.
-3. When a generation finds none, ``explanation`` makes a network of the neurons known; where there is
-   none, or labels contradict it, the survey goes on.
+3. When a generation finds none, ``explanation`` makes a network of the neurons known; where there
+   is none, or labels contradict it, the survey goes on.
 4. Where borders go on straight at hyperplanes that bend others, there is a first layer below:
    ``two_layers`` takes over, and has another search of this kind ask for what is above it.
 
