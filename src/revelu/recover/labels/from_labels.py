@@ -3,7 +3,6 @@
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from revelu.recover.labels.bends import WalkPace
 from revelu.recover.labels.columns import Spectrum
 from revelu.recover.labels.facets import Precision
 from revelu.recover.labels.first_layer import Depth
@@ -15,6 +14,7 @@ from revelu.recover.labels.signs import Turning
 from revelu.recover.labels.survey import Effort
 from revelu.recover.labels.told import Rounding, Told
 from revelu.recover.labels.two_inputs import Planar
+from revelu.recover.labels.walks import WalkPace
 from revelu.recover.method import Law, Method
 
 

@@ -12,20 +12,16 @@ import numpy as np
 from revelu.recover.labels.bends import (
     Bends,
     Ends,
-    WalkPace,
     cross_known,
     cross_seen,
     measure_behind,
-    meeting,
-    n_passed,
     step_behind,
-    step_lengths,
-    walk,
 )
 from revelu.recover.labels.borders import Borders, Pool
 from revelu.recover.labels.facets import Facets, Precision, measure_facets
 from revelu.recover.labels.rows import Matching, NeuronRows, distinct, find_rows, holds_row
 from revelu.recover.labels.told import Told
+from revelu.recover.labels.walks import WalkPace, meeting, n_passed, step_lengths, walk
 from revelu.types import FloatArray
 
 
