@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from revelu.numerics.bisection import bisect
+from revelu.numerics.confidence import SIGMAS
 from revelu.numerics.records import Records
 from revelu.recover.labels.facets import Facets, Precision, are_flat, measure_facets
 from revelu.recover.labels.heights import Ask, are_between, heights
@@ -234,7 +235,7 @@ def _same_neurons(
             rest = np.linalg.norm(left @ xy - right)
             at = abs(found[:-1] @ ends[i] + found[-1])
             near = 4.0 * width[i] * np.linalg.norm(found[:-1])
-            if rest < 16.0 * own and at < near and own / sizes[-1] < errs[i]:
+            if rest < 2.0 * SIGMAS * own and at < near and own / sizes[-1] < errs[i]:
                 chosen[i], maps[i], errs[i] = True, found, own / sizes[-1]
     return chosen, maps[:, :-1], errs
 

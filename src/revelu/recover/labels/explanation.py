@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from revelu.network import Network
+from revelu.numerics.confidence import SIGMAS
 from revelu.recover.labels.borders import Borders, Pool
 from revelu.recover.labels.columns import OutputEquations, allowances, distances, fit_columns
 from revelu.recover.labels.domain import EVERYWHERE
@@ -145,15 +146,13 @@ class BorderExplanation:
         most = np.full(len(rest), self.tuning.largest_rest)
         if self.told is not None:
             err = np.minimum(self.survey.rows.err, self.tuning.effort.precise)
-            most += self.tuning.room_of_rest * allowances(
-                rows, err, columns, self.borders, pairs, self.told.places
-            )
+            most += SIGMAS * allowances(rows, err, columns, self.borders, pairs, self.told.places)
         return columns, np.nan_to_num(rest / most, nan=np.inf)
 
     def _drop_idle_rows(self, columns: OutputEquations) -> bool:
         """Take out rows that no output has: two bends may have had something else in common."""
         # Strangers whose spaces seem to meet have columns of the size of what rows are off.
-        is_idle = self._are_idle(columns.A, 0.0 if self.told is None else 8.0 * self.told.rows)
+        is_idle = self._are_idle(columns.A, 0.0 if self.told is None else SIGMAS * self.told.rows)
         if is_idle.any():
             self.survey.rows = self.survey.rows.take(~is_idle)
         return bool(is_idle.any())

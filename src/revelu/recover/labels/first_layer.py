@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from revelu.numerics.confidence import SIGMAS
 from revelu.numerics.reweighting import cauchy
 from revelu.recover.labels.borders import Borders, Pool
 from revelu.recover.labels.facets import Precision
@@ -47,8 +48,9 @@ class Depth:
     n_heights: int = 2
     """Heights on either side of which two tell where a border bends, and others that it bends
     nowhere else."""
-    room: float = 16.0
-    """What heights on both sides are off a line by ``room`` times their precision is a bend."""
+    room: float = 2.0 * SIGMAS
+    """What heights on both sides are off a line by ``room`` times their precision is a bend: twice
+    as many errors as of an answer, since that of a height is itself read off few of them."""
     surplus: float = 1.5
     """Places for each unknown of a row that is told to more digits,"""
     fewest_over: float = 1.0

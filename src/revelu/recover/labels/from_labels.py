@@ -50,9 +50,8 @@ class FromLabels(Method):
     faintest: float = 1e-5
     """A row whose column is a smaller share of the others is no neuron."""
     largest_rest: float = 1e-3
-    """Border points are farther off a network that lacks a neuron, somewhere,"""
-    room_of_rest: float = 8.0
-    """by more than ``room_of_rest`` of the errors that labels of few digits leave."""
+    """Border points are farther off a network that lacks a neuron, somewhere, beside what errors
+    leave where labels tell few digits."""
     rough: float = 10.0
     least_bent: float = 0.5
     """Where labels tell few digits, rows known to ``rough`` times what normals are told to are

@@ -117,8 +117,7 @@ class InSpan:
         rows = np.flatnonzero(there != here)
         if not len(rows):
             return []
-        width = self.span.shift / 8.0
-        return find_borders(self.oracle, P[rows], X[rows], here[rows], width)
+        return find_borders(self.oracle, P[rows], X[rows], here[rows], self.span.nearness)
 
     def _whole(self, candidate: Candidate) -> Candidate:
         """The candidate of all inputs."""

@@ -55,9 +55,8 @@ class Tracing:
     """More are not followed: borders may be curved."""
     rtol: float = 2.0 * EPS
     """How precisely it is: to roundings of float64."""
-    n_tests: int = 4
     flat: float = 100.0
-    """Places at which an edge is seen to be flat, to within ``flat`` times ``rtol``."""
+    """An edge is flat to within ``flat`` times ``rtol``."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -250,7 +249,7 @@ class Tracer:
             flat = tracing.flat * tracing.rtol * size
             met = np.flatnonzero(np.isfinite(longer.F).all(axis=1))
             todo, longer, flat = todo[met], longer.take(met), flat[met]
-            good = are_flat(self.ask, longer, flat, tracing.n_tests, self.rng)
+            good = are_flat(self.ask, longer, flat, self.precision.n_tests, self.rng)
             facets = facets.replaced(todo[good], longer.take(good))
             todo = todo[good]
         return facets

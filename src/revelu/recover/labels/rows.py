@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from revelu.numerics.confidence import SIGMAS
 from revelu.numerics.float64 import TINY
 from revelu.numerics.records import Records
 from revelu.recover.labels.bends import Bends, planes_of
@@ -20,7 +21,7 @@ from revelu.types import BoolArray, FloatArray, IntArray
 class Matching:
     """When bends are of one neuron."""
 
-    room: float = 8.0
+    room: float = SIGMAS
     """Spaces meet where they do to within this many of their errors."""
     largest: float = 1e-4
     """No angle beyond this one counts as none."""

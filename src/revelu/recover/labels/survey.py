@@ -55,8 +55,6 @@ class Effort:
     """``most_slight`` where labels tell few digits."""
     precise: float = 1e-5
     """Bends of known neurons are measured, too, until these are known so precisely."""
-    few: int = 6
-    """With as many inputs or fewer, all slopes are as cheap as a few."""
 
     def at(self, told: Told) -> "Effort":
         """Return what serves where labels tell few digits."""
@@ -143,7 +141,8 @@ class Survey:
         """Run a generation; return how many neurons it has found."""
         ends = self._walk()
         ends = self._cross_known(ends)
-        if self.pool.dim > self.effort.few:
+        # A facet takes a slope for each input but one, a bend seen before a few and a doubt less.
+        if self.pool.dim - 1 > self.pace.n_slopes + 1:
             ends = self._cross_seen(ends)
         self._measure(ends)
         return self._match()

@@ -64,6 +64,11 @@ class LabelSpanSearch:
         return self.known.rank
 
     @property
+    def nearness(self) -> float:
+        """How near borders are come to, relative to a segment: well within what is a shift."""
+        return self.shift / 8.0
+
+    @property
     def n_choices(self) -> int:
         """Of how many places the best is taken: the cheaper a place is to weigh, the more.
 
@@ -159,7 +164,7 @@ class LabelSpanSearch:
         labels = self.oracle(X)[:, 0]
         self.inputs, self.labels = np.vstack([self.inputs, X]), np.append(self.labels, labels)
         others = [self.rng.choice(np.flatnonzero(self.labels != label)) for label in labels]
-        return find_borders(self.oracle, X, self.inputs[others], labels, self.shift / 8.0)
+        return find_borders(self.oracle, X, self.inputs[others], labels, self.nearness)
 
     def weigh(self, border: Border) -> BorderPlace | None:
         """Choose a step at a place, and estimate how well it shows a direction."""
