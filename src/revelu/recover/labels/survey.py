@@ -46,13 +46,11 @@ class Effort:
     most_silent: int = 12
     """Walks that pass hyperplanes of known neurons by mistake, at most, before rows are held
     against borders elsewhere,"""
-    most_slight: float = 0.0
-    """and share of hyperplanes met that they pass so, where labels tell few digits: bends by less
-    than ``WalkPace.slightest`` are not seen, and come by chance."""
+    most_slight: float = 0.05
+    """and share of hyperplanes met that they pass so: bends by less than ``WalkPace.slightest`` are
+    not seen, and come by chance."""
     least_told: float = np.inf
     """Rows that are known less precisely may be of no neuron, and count not."""
-    slight: float = 0.05
-    """``most_slight`` where labels tell few digits."""
     precise: float = 1e-5
     """Bends of known neurons are measured, too, until these are known so precisely."""
 
@@ -64,7 +62,6 @@ class Effort:
             first_step=max(self.first_step, told.step / 2.0),
             precise=precise,
             least_told=precise,
-            most_slight=self.slight,
         )
 
 
