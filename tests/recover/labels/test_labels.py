@@ -32,12 +32,11 @@ from revelu.recover.labels import FromLabels, explanation
 from revelu.recover.labels.bends import Bends
 from revelu.recover.labels.borders import Pool
 from revelu.recover.labels.columns import Added, OutputEquations
-from revelu.recover.labels.facets import Facets, Precision
+from revelu.recover.labels.facets import Facets
 from revelu.recover.labels.idle import settled
-from revelu.recover.labels.noise import noise_of_places
 from revelu.recover.labels.polish import Polish, predicted_borders, refine, telling_borders
+from revelu.recover.labels.precision import Precision, Rounding, Told, noise_of_places
 from revelu.recover.labels.rows import Matching, find_rows
-from revelu.recover.labels.told import Rounding, Told
 from revelu.tasks.units import in_units
 
 LEFT_OPEN = "a positive factor"

@@ -16,8 +16,9 @@ import numpy as np
 from revelu.numerics.bisection import bisect
 from revelu.numerics.confidence import SIGMAS
 from revelu.numerics.records import Records
-from revelu.recover.labels.facets import Facets, Precision, are_flat, measure_facets
-from revelu.recover.labels.heights import Ask, are_between, heights
+from revelu.probe.heights import Ask, are_between, heights
+from revelu.recover.labels.facets import Facets, are_flat, measure_facets
+from revelu.recover.labels.precision import Precision
 from revelu.recover.labels.walks import WalkPace, Walks, step_lengths
 from revelu.types import BoolArray, FloatArray, IntArray
 

@@ -6,8 +6,8 @@ import numpy as np
 
 from revelu.numerics.bisection import bisect
 from revelu.numerics.records import Records
+from revelu.probe.heights import Ask
 from revelu.recover.labels.domain import EVERYWHERE, AllInputs
-from revelu.recover.labels.heights import Ask
 from revelu.types import BoolArray, FloatArray, IntArray
 
 

@@ -22,9 +22,9 @@ import scipy.linalg
 
 from revelu.network import Network
 from revelu.numerics.records import Records
+from revelu.probe.heights import input_sizes
 from revelu.recover.labels.borders import Borders
-from revelu.recover.labels.heights import input_sizes
-from revelu.recover.labels.told import Told
+from revelu.recover.labels.precision import Told
 from revelu.types import BoolArray, FloatArray, IntArray
 
 

@@ -4,9 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from revelu.probe.heights import Ask
 from revelu.recover.labels.bends import leave_circles, meet_ends
-from revelu.recover.labels.facets import Facets, Precision, measure_facets
-from revelu.recover.labels.heights import Ask
+from revelu.recover.labels.facets import Facets, measure_facets
+from revelu.recover.labels.precision import Precision
 from revelu.recover.labels.walks import WalkPace, Walks, step_lengths
 from revelu.types import FloatArray, IntArray
 

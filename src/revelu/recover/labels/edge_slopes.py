@@ -22,7 +22,7 @@ import scipy.sparse
 from scipy.optimize import linprog
 
 from revelu.network import Network
-from revelu.recover.labels.heights import input_sizes
+from revelu.probe.heights import input_sizes
 from revelu.recover.labels.lines import BentEdges, NeuronLine, middle_ratios
 from revelu.recover.labels.polygons import EdgeEnd, Polygons, tangents
 from revelu.types import BoolArray, FloatArray, IntArray

@@ -26,10 +26,10 @@ from revelu.recover.labels.polish import (
     predicted_borders,
     refine,
 )
+from revelu.recover.labels.precision import Told
 from revelu.recover.labels.rows import NeuronRows
 from revelu.recover.labels.signs import find_signs
 from revelu.recover.labels.survey import Survey
-from revelu.recover.labels.told import Told
 from revelu.recover.method import Candidate, Why
 from revelu.types import BoolArray, FloatArray
 

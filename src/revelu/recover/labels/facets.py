@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from revelu.numerics.records import Records
-from revelu.recover.labels.heights import Ask, are_between, heights, input_sizes
-from revelu.recover.labels.told import Told
+from revelu.probe.heights import Ask, are_between, heights
+from revelu.recover.labels.precision import Precision
 from revelu.types import BoolArray, FloatArray, IntArray
 
 
@@ -57,36 +57,6 @@ class Facets(Records):
         order = np.arange(len(self))
         order[rows] = len(self) + np.arange(len(other))
         return self.joined(other).take(order)
-
-
-@dataclass(frozen=True)
-class Precision:
-    """How precisely labels tell places."""
-
-    rtol: float = 1e-13
-    """Borders are told to this share of an input's size: some roundings of float64."""
-    flat: float = 8.0
-    """A facet is flat where its plane tells the labels at this many times that distance."""
-    n_tests: int = 4
-    """Places around a point at which that is seen."""
-    shrink: float = 8.0
-    """What is not flat is measured again so much nearer."""
-    attempts: int = 3
-    coarse: tuple[float, int] = (2.5, 4)
-    """``shrink`` and ``attempts`` where labels tell few digits."""
-
-    def at(self, told: Told) -> "Precision":
-        """Return what serves where labels tell few digits.
-
-        Normals are the better the wider the places lie apart, and a piece that just fits into its
-        facet is found by smaller steps.
-        """
-        shrink, attempts = self.coarse
-        return replace(self, rtol=told.places, shrink=shrink, attempts=attempts)
-
-    def atol(self, X: FloatArray) -> FloatArray:
-        """Return how precisely places of borders beside ``X (n, d)`` are told, (n,)."""
-        return np.asarray(self.rtol * input_sizes(X))
 
 
 def measure_facets(

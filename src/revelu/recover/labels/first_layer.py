@@ -15,12 +15,11 @@ import numpy as np
 
 from revelu.numerics.confidence import SIGMAS
 from revelu.numerics.reweighting import cauchy
+from revelu.probe.heights import heights, input_sizes
 from revelu.recover.labels.borders import Borders, Pool
-from revelu.recover.labels.facets import Precision
-from revelu.recover.labels.heights import heights, input_sizes
+from revelu.recover.labels.precision import Precision, Told
 from revelu.recover.labels.rows import NeuronRows
 from revelu.recover.labels.survey import Survey
-from revelu.recover.labels.told import Told
 from revelu.types import BoolArray, FloatArray, IntArray
 
 

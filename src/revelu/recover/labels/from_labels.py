@@ -4,15 +4,14 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from revelu.recover.labels.columns import Spectrum
-from revelu.recover.labels.facets import Precision
 from revelu.recover.labels.first_layer import Depth
 from revelu.recover.labels.in_span import Slicing
 from revelu.recover.labels.polish import Polish
+from revelu.recover.labels.precision import Precision, Rounding, Told
 from revelu.recover.labels.roughness import Roughness
 from revelu.recover.labels.rows import Matching
 from revelu.recover.labels.signs import Turning
 from revelu.recover.labels.survey import Effort
-from revelu.recover.labels.told import Rounding, Told
 from revelu.recover.labels.two_inputs import Planar
 from revelu.recover.labels.walks import WalkPace
 from revelu.recover.method import Law, Method

@@ -16,7 +16,7 @@ import numpy as np
 
 from revelu.numerics.float64 import EPS
 from revelu.numerics.records import Records
-from revelu.recover.labels.heights import input_sizes
+from revelu.probe.heights import input_sizes
 from revelu.recover.labels.polygons import EdgeEnd, Polygons, tangents
 from revelu.types import BoolArray, FloatArray, IntArray
 

@@ -22,9 +22,9 @@ from revelu.numerics.gauss_newton import (
     minimise,
     normal_equations,
 )
+from revelu.probe.heights import Ask, are_between, input_sizes
 from revelu.recover.labels.borders import Borders, Pool
-from revelu.recover.labels.heights import Ask, are_between, input_sizes
-from revelu.recover.labels.told import Told
+from revelu.recover.labels.precision import Told
 from revelu.types import BoolArray, FloatArray, IntArray
 
 

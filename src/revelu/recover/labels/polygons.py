@@ -12,10 +12,11 @@ from enum import IntEnum
 import numpy as np
 
 from revelu.numerics.float64 import EPS
+from revelu.probe.heights import Ask, heights, input_sizes
 from revelu.recover.labels.borders import Borders
 from revelu.recover.labels.corners import Corners, find_corners
-from revelu.recover.labels.facets import Facets, Precision, are_flat, measure_facets
-from revelu.recover.labels.heights import Ask, heights, input_sizes
+from revelu.recover.labels.facets import Facets, are_flat, measure_facets
+from revelu.recover.labels.precision import Precision
 from revelu.recover.labels.walks import WalkPace, Walks, walk
 from revelu.types import BoolArray, FloatArray, IntArray
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from revelu.numerics.confidence import SIGMAS
+from revelu.probe.heights import Ask, input_sizes
 from revelu.recover.labels.borders import Borders
-from revelu.recover.labels.facets import Facets, Precision
-from revelu.recover.labels.heights import Ask, input_sizes
-from revelu.recover.labels.noise import second_differences
+from revelu.recover.labels.facets import Facets
+from revelu.recover.labels.precision import Precision, second_differences
 from revelu.recover.method import Why
 from revelu.types import BoolArray, FloatArray, IntArray
 

@@ -13,7 +13,7 @@ from revelu.numerics.confidence import SIGMAS
 from revelu.numerics.float64 import TINY
 from revelu.numerics.records import Records
 from revelu.recover.labels.bends import Bends, planes_of
-from revelu.recover.labels.told import Told
+from revelu.recover.labels.precision import Told
 from revelu.types import BoolArray, FloatArray, IntArray
 
 

@@ -25,7 +25,7 @@ from revelu.recover.labels.domain import EVERYWHERE, AllInputs, LayerOutputs
 from revelu.recover.labels.explanation import BorderExplanation
 from revelu.recover.labels.from_labels import FromLabels
 from revelu.recover.labels.in_span import Inside, InSpan
-from revelu.recover.labels.noise import noise_of_places
+from revelu.recover.labels.precision import Told, noise_of_places
 from revelu.recover.labels.roughness import (
     OwnInputs,
     are_rough,
@@ -34,7 +34,6 @@ from revelu.recover.labels.roughness import (
     restlessness,
 )
 from revelu.recover.labels.survey import Survey
-from revelu.recover.labels.told import Told
 from revelu.recover.labels.two_inputs import TwoInputs
 from revelu.recover.labels.two_layers import TwoLayers
 from revelu.recover.method import Candidate, Disagreement, Search, Why

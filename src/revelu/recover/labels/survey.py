@@ -18,9 +18,9 @@ from revelu.recover.labels.bends import (
     step_behind,
 )
 from revelu.recover.labels.borders import Borders, Pool
-from revelu.recover.labels.facets import Facets, Precision, measure_facets
+from revelu.recover.labels.facets import Facets, measure_facets
+from revelu.recover.labels.precision import Precision, Told
 from revelu.recover.labels.rows import Matching, NeuronRows, distinct, find_rows, holds_row
-from revelu.recover.labels.told import Told
 from revelu.recover.labels.walks import WalkPace, meeting, n_passed, step_lengths, walk
 from revelu.types import FloatArray
 

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from revelu.probe.heights import Ask
 from revelu.recover.labels.borders import Borders, Pool
-from revelu.recover.labels.facets import Precision
-from revelu.recover.labels.heights import Ask
 from revelu.recover.labels.plane import Drawing, LabelledPlane
 from revelu.recover.labels.polygons import EdgeEnd, Tracer, Tracing
+from revelu.recover.labels.precision import Precision
 from revelu.recover.labels.walks import WalkPace
 from revelu.recover.method import Candidate, Disagreement, Why
 from revelu.types import FloatArray

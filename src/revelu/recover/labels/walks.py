@@ -9,9 +9,9 @@ import numpy as np
 
 from revelu.numerics.bisection import bisect
 from revelu.numerics.records import Records
-from revelu.recover.labels.facets import Facets, Precision
-from revelu.recover.labels.heights import Ask, are_between
-from revelu.recover.labels.told import Told
+from revelu.probe.heights import Ask, are_between
+from revelu.recover.labels.facets import Facets
+from revelu.recover.labels.precision import Precision, Told
 from revelu.types import BoolArray, FloatArray, IntArray
 
 

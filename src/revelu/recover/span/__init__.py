@@ -17,8 +17,8 @@ checks the span by fresh moves across it, and says how the recovery ended.
 
 Numbers: :mod:`revelu.probe.gradient` measures derivatives and their errors, the methods stack
 them, and ``span_of_rows`` tells their rank.  Labels: ``labels`` runs the search whose state is
-in ``label_search``; ``boundary`` finds places on a border and its heights beside them,
-``normals`` makes slopes of heights, and ``known_directions`` what is off in what they have shown.
+in ``label_search``; ``boundary`` finds places on a border and its heights beside them, and
+``normals`` makes slopes of heights.
 """
 
 from revelu.recover.span.adaptive import Adaptive

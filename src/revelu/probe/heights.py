@@ -44,10 +44,12 @@ def heights(
     X: FloatArray,
     E: FloatArray,
     labels: FloatArray,
-    half_width: FloatArray,
-    atol: FloatArray,
+    half_width: FloatArray | float,
+    atol: FloatArray | float,
     *,
+    centres: FloatArray | None = None,
     max_widenings: int = 6,
+    first_halvings: int = 0,
 ) -> FloatArray:
     """Find where lines ``x + t e`` leave their classes.
 
@@ -56,12 +58,14 @@ def heights(
     X, E : ndarray, shape (n, d)
     labels : ndarray, shape (n,)
         The class that a line is in at low ``t``.
-    half_width : ndarray, shape (n,)
-        How far from ``t = 0`` the border may be; one that is not there is sought farther out.
-    atol : ndarray, shape (n,)
+    half_width : float or ndarray, shape (n,)
+        How far from there the border may be; one that is not there is sought farther out.
+    atol : float or ndarray, shape (n,)
         How precisely heights are wanted.
-    max_widenings : int
-        How often a bracket that holds no border is made longer.
+    centres : ndarray, shape (n,), optional
+        Where it is expected in place of 0.
+    max_widenings, first_halvings : int
+        As of :func:`revelu.numerics.bisection.find_changes`.
 
     Returns
     -------
@@ -72,4 +76,11 @@ def heights(
     def is_inside(rows: IntArray, t: FloatArray) -> BoolArray:
         return np.asarray(ask(X[rows] + t[:, None] * E[rows]) == labels[rows])
 
-    return find_changes(is_inside, np.zeros(len(X)), half_width, atol, max_widenings=max_widenings)
+    return find_changes(
+        is_inside,
+        np.zeros(len(X)) if centres is None else centres,
+        half_width,
+        atol,
+        max_widenings=max_widenings,
+        first_halvings=first_halvings,
+    )
