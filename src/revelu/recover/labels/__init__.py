@@ -6,10 +6,11 @@ by heights that are bisected together, as far as ``precision`` allows; ``walks``
 where they end in ``bends``, many at once in a ``survey``.  ``rows`` are what bends have in common:
 neurons.  ``columns`` is the output layer, a null vector, ``signs`` are those of neurons, and
 ``polish`` fits all weights: an ``explanation`` of the borders.  ``search`` puts the steps together,
-``from_labels`` tunes them, and ``roughness`` says why borders are none of a network.  ``first_layer`` tells rows of the first of
-several hidden layers from others, and ``two_layers`` searches above it, inside a ``domain``.  With
-``two_inputs`` borders are ``polygons``, traced from one of their ``corners`` to the next, whose
-bends are on ``lines``; the ``plane`` has a network with them, as far as ``edge_slopes`` allow it.
+``from_labels`` tunes them, and ``roughness`` says why borders are none of a network.
+``first_layer`` tells rows of the first of several hidden layers from others, and ``two_layers``
+searches above it, inside a ``domain``.  With ``two_inputs`` borders are ``polygons``, traced from
+one of their ``corners`` to the next, whose bends are on ``lines``; the ``plane`` has a network with
+them, as far as ``edge_slopes`` allow it.
 """
 
 from revelu.recover.labels.from_labels import FromLabels
