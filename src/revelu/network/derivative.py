@@ -9,6 +9,7 @@ last bias does.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Self
 
 import numpy as np
@@ -310,7 +311,7 @@ class MixedDerivative:
     mixes: FloatArray
     """Shape (n, m, k)."""
 
-    @property
+    @cached_property
     def inner(self) -> NetworkDerivative:
         """Of the answers themselves."""
         return NetworkDerivative(self.at, self.X, np.ones(self.mixes.shape[2]))

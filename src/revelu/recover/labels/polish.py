@@ -70,7 +70,10 @@ class Polish:
     ridge: float = 1e-13
     """What is added to squared singular values, in units in which columns have norm 1."""
     most_parameters: int = 4000
-    """Of more weights, whose normal equations take minutes, steps are iterated."""
+    """Of more weights, whose normal equations take minutes, steps are iterated,"""
+    n_iterations: int = 400
+    rtol_step: float = 1e-6
+    """at most so often each, to these digits."""
     most_points: int = 10_000
     """Of more weights, few borders may be others than predicted, and none are added."""
 
@@ -229,7 +232,7 @@ def refine(network: Network, borders: Borders, classes: FloatArray, polish: Poli
     points = _OnBorders.of(network, borders, classes)
     solver: Solver = normal_equations
     if network.n_parameters > polish.most_parameters:
-        solver = Iterative(Iterative.as_random(polish.surplus))
+        solver = Iterative(polish.n_iterations, polish.rtol_step)
     ridge = Damping(polish.ridge, polish.ridge, attempts=1, lengths=(1.0,))
     start, stop = network.to_vector(), Stop(polish.n_steps, rtol=0.0)
     return network.like(minimise(points, start, solver, ridge, stop)[0])
