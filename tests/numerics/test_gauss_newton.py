@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from revelu.network import Network, zoo
+from revelu.network.derivative import NetworkDerivative, ParameterArrays
 from revelu.numerics.gauss_newton import (
     DAMPED,
     UNDAMPED,
@@ -16,7 +17,6 @@ from revelu.numerics.gauss_newton import (
     normal_equations,
     summed_normal_equations,
 )
-from revelu.recover.refine.derivative import NetworkDerivative, ParameterArrays
 from revelu.recover.refine.network_fit import Samples, fit, fit_top
 
 SHAPES = [(5, 4, 2), (4, 0, 1), (4, 6, 1), (5, 4, 6, 1), (6, 5, 3, 2), (5, 4, 4, 3, 2)]

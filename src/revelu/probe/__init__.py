@@ -4,7 +4,8 @@ Along a line: ``line`` (and its lift), ``kinks`` finds all kinks, from ``piece``
 stretch) to ``scan`` (what a search has found).  Beside a point: ``gradient`` takes every
 derivative, ``gradient_span`` tells how few directions gradients need.  Across a hyperplane:
 ``hyperplane``, which bends a function or not, and ``kink_lines``, which measure where.
-``axes`` puts all three together for a diagnosis.
+``axes`` puts all three together for a diagnosis.  Of labels: ``heights`` finds where lines leave
+a class.
 
 ``box`` keeps queries inside a domain, ``residual`` takes a known network off a target.  Nothing
 is asked by ``moments`` and ``streams``: they sum Hermite moments over samples in chunks.

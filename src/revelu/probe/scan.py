@@ -60,6 +60,14 @@ class LineScan:
         """The largest ``|t|`` that was asked at."""
         return max(abs(t) for t in self.interval)
 
+    def edges(self, lo: float = -np.inf, hi: float = np.inf) -> FloatArray:
+        """Angles at which pieces begin and end, the outer ones at ``lo`` and ``hi``, (m + 2,)."""
+        return np.arctan([lo, *self.kinks, hi])
+
+    def half_gaps(self, lo: float = -np.inf, hi: float = np.inf) -> FloatArray:
+        """Half the angle that each piece covers, of those between ``lo`` and ``hi``, (m + 1,)."""
+        return np.asarray(np.diff(self.edges(lo, hi)) / 2)
+
     def without_faint_kinks(self, atol: float) -> "LineScan":
         """Leave out kinks that change the slope by less than ``atol``.
 

@@ -7,6 +7,7 @@ import pytest
 
 import revelu
 from revelu.network import add_networks, zoo
+from revelu.network.derivative import NetworkDerivative, ParameterArrays
 from revelu.numerics.gauss_newton import Stop
 from revelu.oracle import Oracle, degradations, measure_noise
 from revelu.recover.fit.fit import Fit
@@ -20,7 +21,6 @@ from revelu.recover.fit.row_fits import RowFits, least, network_of
 from revelu.recover.fit.sightings import MeasuredKinks, Sightings
 from revelu.recover.fit.sizes import Sizes
 from revelu.recover.method import Disagreement, Why
-from revelu.recover.refine.derivative import NetworkDerivative, ParameterArrays
 from revelu.recover.refine.network_fit import Samples, fit_by_full_steps
 from revelu.recover.rows import Rows
 from revelu.recovery import Status

@@ -28,16 +28,15 @@ from revelu.cli.app import app
 from revelu.network import zoo
 from revelu.oracle import Labels, Oracle, degrade
 from revelu.oracle.labels import LabelTally, are_labels, as_labels
-from revelu.recover.labels import FromLabels, search
+from revelu.recover.labels import FromLabels, explanation
 from revelu.recover.labels.bends import Bends
 from revelu.recover.labels.borders import Pool
 from revelu.recover.labels.columns import Added, OutputEquations
-from revelu.recover.labels.facets import Facets, Precision
+from revelu.recover.labels.facets import Facets
 from revelu.recover.labels.idle import settled
-from revelu.recover.labels.noise import noise_of_places
 from revelu.recover.labels.polish import Polish, predicted_borders, refine, telling_borders
+from revelu.recover.labels.precision import Precision, Rounding, Told, noise_of_places
 from revelu.recover.labels.rows import Matching, find_rows
-from revelu.recover.labels.told import Rounding, Told
 from revelu.tasks.units import in_units
 
 LEFT_OPEN = "a positive factor"
@@ -655,7 +654,7 @@ def test_a_network_whose_borders_are_denied_again_and_again_is_given_up(monkeypa
         met.append(len(borders))
         return np.full(len(borders), np.nan)
 
-    monkeypatch.setattr(search, "half_widths", never_met)
+    monkeypatch.setattr(explanation, "half_widths", never_met)
     truth = zoo.random_network([4, 5, 3], seed=1)
     found = revelu.extract(degrade(truth, Labels()), seed=0)
     assert (found.status, found.network) == (Status.UNVERIFIED, None)

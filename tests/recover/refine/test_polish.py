@@ -11,12 +11,12 @@ from typer.testing import CliRunner
 import revelu
 from revelu.cli.app import app
 from revelu.network import zoo
+from revelu.network.derivative import NetworkDerivative, ParameterArrays
+from revelu.numerics.whitening import NeuronWhitening, Whitening
 from revelu.oracle import Oracle, measure_noise
 from revelu.recover.refine import polish
-from revelu.recover.refine.derivative import NetworkDerivative, ParameterArrays
 from revelu.recover.refine.network_fit import Automatic, degrees_of_freedom
 from revelu.recover.refine.polish import choose_inputs, fit_to_last_digits, polish_to_known
-from revelu.recover.refine.whitening import NeuronWhitening, Whitening
 from revelu.recovery import Status
 
 

@@ -45,10 +45,10 @@ def coarsen(
         to the next, which is the sum of the jumps, and its place is where the two meet:
         both are exact for the function outside of what was merged.
     """
-    edges = np.concatenate([[-np.pi / 2], np.arctan(scan.kinks), [np.pi / 2]])
-    keep = np.diff(edges) / 2 >= half_gap
+    edges, half_gaps = scan.edges(), scan.half_gaps()
+    keep = half_gaps >= half_gap
     if not keep.any():
-        keep[int(np.argmax(np.diff(edges)))] = True
+        keep[int(np.argmax(half_gaps))] = True
     lo, hi = np.arctan(scan.interval)
     lefts, rights = np.clip(edges[:-1], lo, hi)[keep], np.clip(edges[1:], lo, hi)[keep]
     ts = np.tan(lefts[:, None] + np.outer(rights - lefts, places))

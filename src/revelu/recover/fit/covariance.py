@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from revelu.network import Network
-from revelu.recover.refine.derivative import NetworkDerivative, ParameterArrays
+from revelu.network.derivative import NetworkDerivative, ParameterArrays
 from revelu.recover.refine.network_fit import Samples
 from revelu.types import FloatArray
 

@@ -20,6 +20,7 @@ from typing import Self
 import numpy as np
 
 from revelu.network import Network
+from revelu.network.derivative import NetworkDerivative, ParameterArrays
 from revelu.numerics.confidence import SIGMAS
 from revelu.numerics.design import Foretold
 from revelu.numerics.interruption import WorkEndedError, at_most
@@ -34,7 +35,6 @@ from revelu.recover.fit.row_fits import RowFits, least, network_of
 from revelu.recover.fit.sightings import MeasuredKinks, Sightings
 from revelu.recover.fit.sizes import Sizes
 from revelu.recover.fit.where_wrong import WhereWrong, are_wrong, fitted_to_most
-from revelu.recover.refine.derivative import NetworkDerivative, ParameterArrays
 from revelu.recover.refine.network_fit import (
     NetworkFit,
     Samples,

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from revelu.network import Network
+from revelu.network.derivative import Layout, NetworkDerivative, ParameterArrays
 from revelu.numerics.gauss_newton import (
     Coordinates,
     Damping,
@@ -25,7 +26,6 @@ from revelu.numerics.gauss_newton import (
 )
 from revelu.numerics.reweighting import Cauchy
 from revelu.recover.fit.sightings import Sightings
-from revelu.recover.refine.derivative import Layout, NetworkDerivative, ParameterArrays
 from revelu.recover.refine.network_fit import Samples
 from revelu.recover.rows import Rows
 from revelu.types import FloatArray

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from revelu.network import Network
+from revelu.network.derivative import Layout, ParameterArrays
 from revelu.numerics.gauss_newton import (
     Coordinates,
     Damping,
@@ -23,7 +24,6 @@ from revelu.numerics.gauss_newton import (
     summed_normal_equations,
 )
 from revelu.recover.fit.growth import random_start
-from revelu.recover.refine.derivative import Layout, ParameterArrays
 from revelu.recover.refine.network_fit import Samples
 from revelu.types import FloatArray, IntArray
 

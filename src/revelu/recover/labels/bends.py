@@ -1,8 +1,7 @@
 """Bends: where facets end at the hyperplane of a neuron, and the facets behind.
 
-A walk follows a facet's plane until labels speak against it.  Behind, the border goes on in
-another facet.  As a neuron changes its state there, the difference of two outputs changes by a
-multiple of its affine map v:
+Behind the end of a walk the border goes on in another facet.  As a neuron changes its state there,
+the difference of two outputs changes by a multiple of its affine map v:
 
     F'  =  λ (F + τ v),
 
@@ -10,126 +9,18 @@ so v lies in the span of both planes, whatever else the network is.  Where v is 
 behind the bend is τ, and the facet there costs no more.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from revelu.numerics.bisection import bisect
+from revelu.numerics.confidence import SIGMAS
 from revelu.numerics.records import Records
-from revelu.recover.labels.facets import Facets, Precision, are_flat, measure_facets
-from revelu.recover.labels.heights import Ask, heights
-from revelu.recover.labels.told import Told
+from revelu.probe.heights import Ask, are_between, heights
+from revelu.recover.labels.facets import Facets, are_flat, measure_facets
+from revelu.recover.labels.precision import Precision
+from revelu.recover.labels.walks import WalkPace, Walks, step_lengths
 from revelu.types import BoolArray, FloatArray, IntArray
-
-
-@dataclass(frozen=True, eq=False)
-class Walks(Records):
-    """How far facets go along directions."""
-
-    facets: Facets
-    """One for each walk."""
-    U: FloatArray
-    """Shape (n, d).  Unit vectors inside their planes."""
-    then: FloatArray
-    """Shape (n, d).  Where to go behind a known neuron's bend; NaN for anywhere."""
-    good: FloatArray
-    bad: FloatArray
-    """Shape (n,).  Where along them labels agree with the plane last, and disagree first;
-    infinite where no end was met."""
-
-
-@dataclass(frozen=True)
-class WalkPace:
-    """How walks go."""
-
-    n_steps: int = 8
-    """Places looked at first,"""
-    stride: float = 8.0
-    """each ``stride`` times as far as the one before."""
-    room: float = 4.0
-    """Labels are looked at ``room`` errors of the plane off it."""
-    step: float = 4e-3
-    """How far behind a bend the next facet is measured, relative to the place."""
-    bracket: float = 0.05
-    """How precisely the bend is found first, in such steps."""
-    away: float = 0.1
-    """How far from where the walk came from to look for the border behind, in radians."""
-    inner: float = 0.1
-    """The step beside a point behind a bend, in such steps."""
-    n_slopes: int = 4
-    """Slopes that tell which bend seen before has the same neuron: two are unknown."""
-    worst: float = 1e-5
-    """A facet known less precisely, in radians, is measured, not predicted."""
-    slightest: float = np.inf
-    """A hyperplane counts as passed where a bend by this slope would have been seen."""
-    coarse: tuple[float, float] = (3.0, 0.5)
-    """Stride, and the step beside a point behind a bend, where labels tell few digits."""
-
-    def at(self, told: Told) -> "WalkPace":
-        """Return what serves where labels tell few digits: longer steps.
-
-        Facets that are predicted inherit the errors of rows, some times over behind several
-        bends, and serve as long as walks on them see bends that tell a neuron.  Walks see bends
-        ``room`` times as large as the normal's error at least, where they go on as far behind
-        them as they came, and near their ends some times that.
-        """
-        if told.step <= self.step:
-            return self
-        stride, inner = self.coarse
-        return replace(
-            self,
-            step=told.step,
-            inner=inner,
-            stride=stride,
-            worst=max(self.worst, min(64.0 * told.rows, told.bend / 10.0)),
-            slightest=8.0 * self.room * told.normals,
-        )
-
-
-def walk(
-    ask: Ask,
-    facets: Facets,
-    U: FloatArray,
-    then: FloatArray,
-    precision: Precision,
-    pace: WalkPace,
-) -> Walks:
-    """Follow facets along directions until they end.
-
-    Parameters
-    ----------
-    U : ndarray, shape (n, d)
-        Unit vectors, each inside the plane of its facet.
-    then : ndarray, shape (n, d)
-        As of :class:`Walks`.
-    """
-    n = len(U)
-
-    def holds(rows: IntArray, t: FloatArray) -> BoolArray:
-        some = facets.take(rows)
-        X = some.X + t[:, None] * U[rows]
-        off = precision.flat * precision.atol(X) + pace.room * (some.off + some.err * t)
-        step = off[:, None] * some.N
-        before, behind = ask(np.concatenate([X - step, X + step])).reshape(2, -1)
-        return np.asarray((before == some.a) & (behind == some.b))
-
-    times = facets.h[:, None] * pace.stride ** np.arange(pace.n_steps)
-    rows = np.repeat(np.arange(n), pace.n_steps)
-    held = holds(rows, times.ravel()).reshape(n, pace.n_steps)
-    first = np.where(held.all(axis=1), pace.n_steps, (~held).argmax(axis=1))
-    padded = np.column_stack([np.zeros(n), times, np.full(n, np.inf)])
-    good, bad = padded[np.arange(n), first], padded[np.arange(n), first + 1]
-    open_ = np.flatnonzero(np.isfinite(bad))
-    lo, hi = good[open_], bad[open_]
-    width = pace.bracket * step_lengths(facets.X[open_] + hi[:, None] * U[open_], pace)
-    middle = bisect(lambda r, t: holds(open_[r], t), lo, hi, width)
-    good[open_], bad[open_] = middle - width / 2.0, middle + width / 2.0
-    return Walks(facets, U, then, good, bad)
-
-
-def step_lengths(X: FloatArray, pace: WalkPace) -> FloatArray:
-    """How far to step behind bends at ``X (n, d)``, (n,)."""
-    return np.asarray(pace.step * np.maximum(np.sqrt((X**2).mean(axis=1)), 1.0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,57 +59,63 @@ class Ends(Records):
     """Shape (n,).  How far behind the ends they are."""
 
 
-def step_behind(ask: Ask, walks: Walks, precision: Precision, pace: WalkPace) -> Ends:
-    """Find where borders go on behind the ends of walks.
+def leave_circles(
+    ask: Ask,
+    walks: Walks,
+    sign: FloatArray,
+    own: FloatArray,
+    wide: FloatArray,
+    precision: Precision,
+    pace: WalkPace,
+) -> tuple[Ends, FloatArray]:
+    """Find where circles around the ends of walks leave a class.
 
-    On a circle around an end, in the plane of the walk and the normal, the border leaves at
-    one place and the facet came from the opposite one, however sharp the bend is.
+    Each lies in the plane of the walk and the normal.
+
+    Parameters
+    ----------
+    sign : ndarray, shape (n,)
+        1 where it is followed from the side before the border, -1 from the other one.
+    own : ndarray, shape (n,)
+        The class on that side.
+    wide : ndarray, shape (n,)
+        How far from the walk's direction it begins and ends, in radians.
+
+    Returns
+    -------
+    ends : Ends
+        Of every walk.
+    angle : ndarray, shape (n,)
+        From the walk's direction to the border.
     """
-    n = len(walks.U)
-    middle = (walks.good + walks.bad) / 2.0
-    X = walks.facets.X + middle[:, None] * walks.U
-    s, N, facets = step_lengths(X, pace), walks.facets.N, walks.facets
-    atol = precision.atol(X)
+    X = walks.ends
+    s, every = step_lengths(X, pace), np.arange(len(X))
 
     def rays(rows: IntArray, angle: FloatArray) -> FloatArray:
         c, t = np.cos(angle)[:, None], np.sin(angle)[:, None]
-        return np.asarray(c * walks.U[rows] + t * N[rows])
+        return np.asarray(c * walks.U[rows] + t * walks.facets.N[rows])
 
-    def is_inside(rows: IntArray, angle: FloatArray) -> BoolArray:
-        return np.asarray(ask(X[rows] + s[rows, None] * rays(rows, angle)) == facets.a[rows])
+    def is_own(rows: IntArray, angle: FloatArray) -> BoolArray:
+        R = rays(rows, sign[rows] * angle)
+        return np.asarray(ask(X[rows] + s[rows, None] * R) == own[rows])
 
-    every, wide = np.arange(n), np.full(n, np.pi - pace.away)
-    angle = bisect(is_inside, -wide, wide, atol / s)
-    R, E = rays(every, angle), rays(every, angle + np.pi / 2.0)
-    ends = Ends(walks, X + s[:, None] * R, R, E, s)
+    angle = sign * bisect(is_own, -wide, wide, precision.atol(X) / s)
+    R, E = rays(every, angle), sign[:, None] * rays(every, angle + np.pi / 2.0)
+    return Ends(walks, X + s[:, None] * R, R, E, s), angle
+
+
+def step_behind(ask: Ask, walks: Walks, precision: Precision, pace: WalkPace) -> Ends:
+    """Find where borders go on behind the ends of walks.
+
+    On a circle around an end the border leaves at one place and the facet came from the opposite
+    one, however sharp the bend is.
+    """
+    n, facets = len(walks), walks.facets
+    wide = np.full(n, np.pi - pace.away)
+    ends, _ = leave_circles(ask, walks, np.ones(n), facets.a, wide, precision, pace)
     # Where a third class begins, the facet ends for another reason.
-    off = (precision.flat * atol)[:, None] * E
-    before, behind = ask(np.concatenate([ends.Y - off, ends.Y + off])).reshape(2, n)
-    return ends.take((before == facets.a) & (behind == facets.b))
-
-
-def meeting(walks: Walks, V: FloatArray, s: FloatArray) -> IntArray:
-    """Which of hyperplanes ``V (m, d + 1)`` walks meet where they end, (n,); -1 for none."""
-    d = walks.U.shape[1]
-    slope = walks.U @ V[:, :d].T
-    with np.errstate(divide="ignore", invalid="ignore"):
-        t = -(walks.facets.X @ V[:, :d].T + V[:, d]) / slope
-    off = np.abs(t - (walks.good + walks.bad)[:, None] / 2.0)
-    off = np.where(np.isnan(off), np.inf, off)
-    nearest = off.argmin(axis=1)
-    return np.where(off.min(axis=1) < s / 2.0, nearest, -1)
-
-
-def n_passed(walks: Walks, V: FloatArray, pace: WalkPace) -> IntArray:
-    """How often walks pass each of hyperplanes ``V (m, d + 1)`` without a bend there, (m,)."""
-    d, facets = walks.U.shape[1], walks.facets
-    with np.errstate(divide="ignore", invalid="ignore"):
-        t = -(facets.X @ V[:, :d].T + V[:, d]) / (walks.U @ V[:, :d].T)
-    s, good = step_lengths(facets.X, pace)[:, None], walks.good[:, None]
-    unseen = pace.room * (facets.off + facets.err * walks.good)[:, None]
-    with np.errstate(invalid="ignore"):
-        is_seen = unseen < pace.slightest * (good - t)
-    return np.asarray(((t > s) & (t < good - s) & is_seen).sum(axis=0))
+    off = (precision.flat * precision.atol(walks.ends))[:, None] * ends.E
+    return ends.take(are_between(ask, ends.Y, off, facets.a, facets.b))
 
 
 def cross_known(
@@ -315,9 +212,7 @@ def cross_seen(
     off = precision.flat * atol + pace.room * facets.err * h
     rows = np.flatnonzero(chosen & (facets.err < pace.worst))
     rows = rows[are_flat(ask, facets.take(rows), off[rows], precision.n_tests, rng)]
-    middle = (walks.good + walks.bad)[rows] / 2.0
-    X = walks.facets.X[rows] + middle[:, None] * walks.U[rows]
-    return Bends(walks.facets.take(rows), facets.take(rows), X), rows
+    return Bends(walks.facets.take(rows), facets.take(rows), walks.ends[rows]), rows
 
 
 def _same_neurons(
@@ -325,8 +220,7 @@ def _same_neurons(
 ) -> tuple[BoolArray, FloatArray, FloatArray]:
     """Which walks end at a neuron seen before, what it adds to their normals, and its error."""
     n, d1 = len(lines), pairs.shape[2]
-    ends = walks.facets.X + ((walks.good + walks.bad) / 2.0)[:, None] * walks.U
-    width = walks.bad - walks.good
+    ends, width = walks.ends, walks.bad - walks.good
     chosen, maps, errs = np.zeros(n, bool), np.zeros((n, d1)), np.full(n, np.inf)
     for i in range(n):
         if not np.isfinite(lines[i]).all():
@@ -342,7 +236,7 @@ def _same_neurons(
             rest = np.linalg.norm(left @ xy - right)
             at = abs(found[:-1] @ ends[i] + found[-1])
             near = 4.0 * width[i] * np.linalg.norm(found[:-1])
-            if rest < 16.0 * own and at < near and own / sizes[-1] < errs[i]:
+            if rest < 2.0 * SIGMAS * own and at < near and own / sizes[-1] < errs[i]:
                 chosen[i], maps[i], errs[i] = True, found, own / sizes[-1]
     return chosen, maps[:, :-1], errs
 
@@ -362,15 +256,25 @@ def measure_behind(
     behind, rows = measure_facets(
         ask, ends.Y, ends.E, near.a, near.b, pace.inner * ends.s, precision, rng
     )
-    walks, s = ends.walks.take(rows), ends.s[rows]
-    slope = (behind.N * walks.U).sum(axis=1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        t = -_at(behind.F, walks.facets.X) / slope
-        apart = walks.facets.off + walks.facets.err * walks.bad + behind.err * s * 2.0
-        slack = (precision.flat * behind.off + pace.room * apart) / np.abs(slope)
-    met = (t > walks.good - slack) & (t < walks.bad + slack) & (slack < s)
+    walks = ends.walks.take(rows)
+    t, met = meet_ends(walks, behind, ends.s[rows], precision, pace)
     X = walks.facets.X + t[:, None] * walks.U
     return Bends(walks.facets, behind, X).take(met), rows[met]
+
+
+def meet_ends(
+    walks: Walks, facets: Facets, s: FloatArray, precision: Precision, pace: WalkPace
+) -> tuple[FloatArray, BoolArray]:
+    """How far along walks their lines meet facets ``s (n,)`` off, and whether they end there, (n,).
+
+    Walks go on for a while behind a bend, until their plane is as far off as its error.
+    """
+    near, slope = walks.facets, (facets.N * walks.U).sum(axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        t = -_at(facets.F, near.X) / slope
+        apart = near.off + near.err * walks.bad + 2.0 * facets.err * s
+        slack = (precision.flat * facets.off + pace.room * apart) / np.abs(slope)
+    return t, (t > walks.good - slack) & (t < walks.bad + slack) & (slack < s)
 
 
 def _at(F: FloatArray, X: FloatArray) -> FloatArray:

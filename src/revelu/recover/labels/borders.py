@@ -6,8 +6,8 @@ import numpy as np
 
 from revelu.numerics.bisection import bisect
 from revelu.numerics.records import Records
+from revelu.probe.heights import Ask
 from revelu.recover.labels.domain import EVERYWHERE, AllInputs
-from revelu.recover.labels.heights import Ask
 from revelu.types import BoolArray, FloatArray, IntArray
 
 
@@ -22,6 +22,10 @@ class Borders(Records):
     a: FloatArray
     b: FloatArray
     """Shape (n,).  Labels before and behind."""
+
+    def pairs(self, classes: FloatArray) -> tuple[IntArray, IntArray]:
+        """Return their places among ascending classes ``(k,)``."""
+        return np.searchsorted(classes, self.a), np.searchsorted(classes, self.b)
 
 
 def bisect_segments(ask: Ask, P: FloatArray, Q: FloatArray, a: FloatArray, atol: float) -> Borders:
@@ -140,6 +144,11 @@ class Pool:
     def borders(self, n: int, atol: float, of: float | None = None) -> Borders:
         """Bisect ``n`` segments between classes, balanced over pairs, or those of one class."""
         return self.between(*self.segments(n, of=of), atol)
+
+    def borders_from(self, X: FloatArray, n: int, atol: float) -> Borders:
+        """Ask inputs and keep them, and bisect ``n`` segments between classes among them."""
+        self.add(X)
+        return self.between(*self.segments(n, last=len(X)), atol)
 
     def between(self, P: FloatArray, Q: FloatArray, a: FloatArray, atol: float) -> Borders:
         """Bisect segments as :func:`bisect_segments` does, and take in classes that turn up."""

@@ -22,8 +22,9 @@ import scipy.linalg
 
 from revelu.network import Network
 from revelu.numerics.records import Records
+from revelu.probe.heights import input_sizes
 from revelu.recover.labels.borders import Borders
-from revelu.recover.labels.told import Told
+from revelu.recover.labels.precision import Told
 from revelu.types import BoolArray, FloatArray, IntArray
 
 
@@ -302,7 +303,7 @@ def allowances(
     """
     X, (a, b) = borders.X, pairs
     length = np.linalg.norm(slopes(columns.A, columns.G, V, X, a, b), axis=1)
-    size = np.maximum(np.abs(X).max(axis=1, initial=0.0), 1.0)
+    size = input_sizes(X)
     rounded = places * np.maximum(size * length, np.median(size * length))
     on = X @ V[:, :-1].T + V[:, -1] > 0
     of_rows = np.linalg.norm((columns.A[b] - columns.A[a]) * on * err, axis=1)

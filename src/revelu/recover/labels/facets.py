@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from revelu.numerics.records import Records
-from revelu.recover.labels.heights import Ask, heights
-from revelu.recover.labels.told import Told
+from revelu.probe.heights import Ask, are_between, heights
+from revelu.recover.labels.precision import Precision
 from revelu.types import BoolArray, FloatArray, IntArray
 
 
@@ -36,15 +36,16 @@ class Facets(Records):
     off: FloatArray
     """and how far off the plane is at the point, shape (n,)."""
 
+    @classmethod
+    def none(cls, d: int) -> "Facets":
+        """No facets of d inputs."""
+        none = np.empty(0)
+        return cls(np.empty((0, d)), np.empty((0, d + 1)), none, none, none, none, none)
+
     @property
     def N(self) -> FloatArray:  # noqa: N802
         """Unit normals, (n, d), that lead from ``a`` to ``b``."""
         return self.F[:, :-1]
-
-    @property
-    def arrays(self) -> tuple[FloatArray, ...]:
-        """All of them, in order."""
-        return self.X, self.F, self.a, self.b, self.h, self.err, self.off
 
     def moved_to(self, X: FloatArray) -> "Facets":
         """Have other points of the same planes, ``X (n, d)``."""
@@ -53,40 +54,9 @@ class Facets(Records):
 
     def replaced(self, rows: IntArray, other: "Facets") -> "Facets":
         """Have others in some rows."""
-        arrays = tuple(array.copy() for array in self.arrays)
-        for array, new in zip(arrays, other.arrays, strict=True):
-            array[rows] = new
-        return Facets(*arrays)
-
-
-@dataclass(frozen=True)
-class Precision:
-    """How precisely labels tell places."""
-
-    rtol: float = 1e-13
-    """Borders are told to this share of an input's size: some roundings of float64."""
-    flat: float = 8.0
-    """A facet is flat where its plane tells the labels at this many times that distance."""
-    n_tests: int = 4
-    """Places around a point at which that is seen."""
-    shrink: float = 8.0
-    """What is not flat is measured again so much nearer."""
-    attempts: int = 3
-    coarse: tuple[float, int] = (2.5, 4)
-    """``shrink`` and ``attempts`` where labels tell few digits."""
-
-    def at(self, told: Told) -> "Precision":
-        """Return what serves where labels tell few digits.
-
-        Normals are the better the wider the places lie apart, and a piece that just fits into its
-        facet is found by smaller steps.
-        """
-        shrink, attempts = self.coarse
-        return replace(self, rtol=told.places, shrink=shrink, attempts=attempts)
-
-    def atol(self, X: FloatArray) -> FloatArray:
-        """Return how precisely places of borders beside ``X (n, d)`` are told, (n,)."""
-        return np.asarray(self.rtol * np.maximum(np.abs(X).max(axis=1, initial=0.0), 1.0))
+        order = np.arange(len(self))
+        order[rows] = len(self) + np.arange(len(other))
+        return self.joined(other).take(order)
 
 
 def measure_facets(
@@ -127,13 +97,7 @@ def measure_facets(
         rows.append(todo[flat])
         todo = todo[~flat]
         h = h / precision.shrink
-    order = np.concatenate(rows)
-    if not found:
-        return Facets(X, np.empty((0, X.shape[1] + 1)), a, b, h, h, h), order
-    joined = found[0]
-    for more in found[1:]:
-        joined = joined.joined(more)
-    return joined, order
+    return Facets.none(X.shape[1]).joined(*found), np.concatenate(rows)
 
 
 def _planes(
@@ -169,9 +133,8 @@ def are_flat(
     T -= (T * N).sum(axis=2)[:, :, None] * N
     T *= (np.where(known, facets.h, 0.0) / np.linalg.norm(T, axis=2))[:, :, None]
     step = atol[:, None] * N
-    Y = ask(np.concatenate([facets.X + T - step, facets.X + T + step]).reshape(-1, d))
-    before, behind = Y.reshape(2, n_tests, n)
-    return np.asarray(((before == facets.a) & (behind == facets.b)).all(axis=0) & known)
+    told = are_between(ask, facets.X + T, step, facets.a, facets.b)
+    return np.asarray(told.all(axis=0) & known)
 
 
 def _complements(E: FloatArray) -> FloatArray:

@@ -13,13 +13,13 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from revelu.numerics.confidence import SIGMAS
 from revelu.numerics.reweighting import cauchy
+from revelu.probe.heights import heights, input_sizes
 from revelu.recover.labels.borders import Borders, Pool
-from revelu.recover.labels.facets import Precision
-from revelu.recover.labels.heights import heights
+from revelu.recover.labels.precision import Precision, Told
 from revelu.recover.labels.rows import NeuronRows
 from revelu.recover.labels.survey import Survey
-from revelu.recover.labels.told import Told
 from revelu.types import BoolArray, FloatArray, IntArray
 
 
@@ -47,8 +47,9 @@ class Depth:
     n_heights: int = 2
     """Heights on either side of which two tell where a border bends, and others that it bends
     nowhere else."""
-    room: float = 16.0
-    """What heights on both sides are off a line by ``room`` times their precision is a bend."""
+    room: float = 2.0 * SIGMAS
+    """What heights on both sides are off a line by ``room`` times their precision is a bend: twice
+    as many errors as of an answer, since that of a height is itself read off few of them."""
     surplus: float = 1.5
     """Places for each unknown of a row that is told to more digits,"""
     fewest_over: float = 1.0
@@ -165,7 +166,7 @@ def _heights_beside(
     Heights are along what leads across, in the hyperplane to which N is normal.
     """
     k, n = len(steps), len(borders)
-    size = np.maximum(np.abs(borders.X).max(axis=1, initial=0.0), 1.0)
+    size = input_sizes(borders.X)
     h, atol = beside * size, precision.atol(borders.X)
     places = borders.X + np.array(steps)[:, None, None] * h[:, None] * N
     t = heights(
@@ -186,7 +187,7 @@ def _are_clear(
 
     The first rows of V are those at whose hyperplanes X are, each at that of ``row``.
     """
-    size = np.maximum(np.abs(X).max(axis=1, initial=0.0), 1.0)
+    size = input_sizes(X)
     off = np.abs(X @ V[:, :-1].T + V[:, -1])
     off[np.arange(len(X)), row] = np.inf
     return np.asarray((off > (depth.clear * beside * size)[:, None]).all(axis=1))
@@ -281,8 +282,6 @@ class FirstLayer:
 
     survey: Survey
     """Its rows are those of the first layer from now on, and those not decided yet."""
-    pool: Pool
-    precision: Precision
     depth: Depth
     n_found: int = field(default=0, init=False)
     """How many are of the first layer; they stand first."""
@@ -290,7 +289,7 @@ class FirstLayer:
     """Shape (k, d + 1).  Rows that are not: of neurons above, or of none."""
 
     def __post_init__(self) -> None:
-        self.above = np.empty((0, self.pool.dim + 1))
+        self.above = np.empty((0, self.survey.pool.dim + 1))
 
     @property
     def rows(self) -> NeuronRows:
@@ -314,7 +313,7 @@ class FirstLayer:
         if not len(rest):
             self.survey.rows = found.joined(others)
             return 0
-        share, n = share_bent(self.pool, rest.V, self.precision, self.depth)
+        share, n = share_bent(self.survey.pool, rest.V, self.survey.precision, self.depth)
         enough, bent = n >= self.depth.fewest, share >= 1.0 - self.depth.most_straight
         first, above = enough & bent, enough & ~bent
         self.above = np.vstack([self.above, rest.V[above]])
@@ -340,7 +339,7 @@ class FirstLayer:
 
     def refine(self) -> None:
         """Tell the rows found to more digits."""
-        found = refined_rows(self.pool, self.rows, self.precision, self.depth)
+        found = refined_rows(self.survey.pool, self.rows, self.survey.precision, self.depth)
         self.survey.rows = found.joined(self.survey.rows.take(np.arange(self.n_found, self.n_rows)))
 
     def signed(self) -> FloatArray | None:
@@ -351,7 +350,7 @@ class FirstLayer:
         """
         V, facets = self.rows.V, self.survey.facets
         facets = facets.take(facets.err < self.depth.worst)
-        m, d = len(V), self.pool.dim
+        m, d = len(V), self.survey.pool.dim
         if not m or m > d or not len(facets):
             return None
         inverse = np.linalg.pinv(V[:, :d])

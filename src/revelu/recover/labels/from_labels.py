@@ -3,18 +3,17 @@
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from revelu.recover.labels.bends import WalkPace
 from revelu.recover.labels.columns import Spectrum
-from revelu.recover.labels.facets import Precision
 from revelu.recover.labels.first_layer import Depth
 from revelu.recover.labels.in_span import Slicing
 from revelu.recover.labels.polish import Polish
+from revelu.recover.labels.precision import Precision, Rounding, Told
 from revelu.recover.labels.roughness import Roughness
 from revelu.recover.labels.rows import Matching
 from revelu.recover.labels.signs import Turning
 from revelu.recover.labels.survey import Effort
-from revelu.recover.labels.told import Rounding, Told
 from revelu.recover.labels.two_inputs import Planar
+from revelu.recover.labels.walks import WalkPace
 from revelu.recover.method import Law, Method
 
 
@@ -50,9 +49,8 @@ class FromLabels(Method):
     faintest: float = 1e-5
     """A row whose column is a smaller share of the others is no neuron."""
     largest_rest: float = 1e-3
-    """Border points are farther off a network that lacks a neuron, somewhere,"""
-    room_of_rest: float = 8.0
-    """by more than ``room_of_rest`` of the errors that labels of few digits leave."""
+    """Border points are farther off a network that lacks a neuron, somewhere, beside what errors
+    leave where labels tell few digits."""
     rough: float = 10.0
     least_bent: float = 0.5
     """Where labels tell few digits, rows known to ``rough`` times what normals are told to are

@@ -89,7 +89,7 @@ class InSpan:
         if why is not Why.EXPLAINED or not 1 < self.span.rank < tuning.most_directions * d:
             return None
         # Rounding leaves the rows that the search has taken orthonormal to a few digits less.
-        self.subspace = Subspace(np.linalg.qr(self.span.rest.taken.T)[0].T)
+        self.subspace = Subspace(np.linalg.qr(self.span.known.rest.taken.T)[0].T)
         inner = Oracle(self._ask, self.subspace.dim, batch_rows=sys.maxsize)
         self.inside = self.begin(inner)
         return self._whole(self.inside.propose())
@@ -117,8 +117,7 @@ class InSpan:
         rows = np.flatnonzero(there != here)
         if not len(rows):
             return []
-        width = self.span.shift / 8.0
-        return find_borders(self.oracle, P[rows], X[rows], here[rows], width)
+        return find_borders(self.oracle, P[rows], X[rows], here[rows], self.span.nearness)
 
     def _whole(self, candidate: Candidate) -> Candidate:
         """The candidate of all inputs."""

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from revelu.numerics.float64 import EPS
+from revelu.numerics.records import Records
+from revelu.probe.heights import input_sizes
 from revelu.recover.labels.polygons import EdgeEnd, Polygons, tangents
 from revelu.types import BoolArray, FloatArray, IntArray
 
@@ -37,7 +39,7 @@ class Collinearity:
 
 
 @dataclass(frozen=True, eq=False)
-class BentEdges:
+class BentEdges(Records):
     """Bends of polygons, struct of arrays."""
 
     vertex: IntArray
@@ -56,9 +58,6 @@ class BentEdges:
     """Shape (n,).  Of what the neuron adds to the difference of outputs behind it."""
     err: FloatArray
     """Shape (n,).  About how far off the vertices are."""
-
-    def __len__(self) -> int:
-        return len(self.vertex)
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +82,7 @@ def bends_of(polygons: Polygons, collinearity: Collinearity) -> BentEdges:
     U, R = (along[e] * np.where(ends[e, 0] == vertex, 1.0, -1.0)[:, None] for e in (before, behind))
     F, G, X = edges.F[before], edges.F[behind], polygons.vertices[vertex]
     sine = np.abs(F[:, 0] * G[:, 1] - F[:, 1] * G[:, 0])
-    size = np.maximum(np.abs(X).max(axis=1, initial=0.0), 1.0)
+    size = input_sizes(X)
     off = edges.off[before] + edges.off[behind] + collinearity.floor * size
     sign = -np.sign((F[:, :2] * R).sum(axis=1))
     return BentEdges(vertex, before, behind, X, F, G, U, R, sign, collinearity.room * off / sine)

@@ -5,20 +5,26 @@ of it costs half as many labels as without.  Gauss-Newton steps then put all suc
 borders.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.linalg
-from scipy.sparse.linalg import LinearOperator, lsqr
 
 from revelu.network import Network
+from revelu.network.derivative import Layout, MixedDerivative, NetworkDerivative, ParameterArrays
 from revelu.numerics.bisection import bisect
 from revelu.numerics.float64 import EPS
-from revelu.recover.labels.borders import Borders
-from revelu.recover.labels.domain import EVERYWHERE, AllInputs
-from revelu.recover.labels.heights import Ask
-from revelu.recover.labels.told import Told
+from revelu.numerics.gauss_newton import (
+    Damping,
+    Iterative,
+    Solver,
+    Stop,
+    minimise,
+    normal_equations,
+)
+from revelu.probe.heights import Ask, are_between, input_sizes
+from revelu.recover.labels.borders import Borders, Pool
+from revelu.recover.labels.precision import Told
 from revelu.types import BoolArray, FloatArray, IntArray
 
 
@@ -122,18 +128,12 @@ def predicted_borders(
     return borders, np.flatnonzero(met)
 
 
-def balanced_borders(
-    network: Network,
-    borders: Borders,
-    classes: FloatArray,
-    rng: np.random.Generator,
-    polish: Polish,
-    domain: AllInputs = EVERYWHERE,
-) -> Borders:
+def balanced_borders(network: Network, borders: Borders, pool: Pool, polish: Polish) -> Borders:
     """Predicted borders, with more of them where few are on one side of a neuron's hyperplane.
 
     What a neuron adds to all others is affine there, and hides in what they add.
     """
+    classes, rng, domain = pool.classes, pool.rng, pool.domain
     d = network.dim_in
     if not len(network.weights[0]):
         return borders
@@ -169,8 +169,8 @@ def telling_borders(
     """
     both = _OnBorders.of(network, borders.joined(more), classes)
     # Labels tell places to a share of an input's size.
-    size = np.maximum(np.abs(both.X).max(axis=1, initial=0.0), 1.0)
-    J = both.derivative(network.to_vector()) / size[:, None]
+    size = input_sizes(both.X)
+    J = both.derivative(network.to_vector()).matrix() / size[:, None]
     lengths = np.linalg.norm(J[: len(borders)], axis=0)
     J /= np.where(lengths > 0, lengths, 1.0)
     chosen = np.arange(len(J)) < len(borders)
@@ -195,15 +195,13 @@ def _sides(borders: Borders, network: Network) -> BoolArray:
 def half_widths(ask: Ask, borders: Borders, polish: Polish) -> FloatArray:
     """How far off predicted borders are at most, (n,); NaN where they are not there."""
     n = len(borders)
-    size = np.maximum(np.abs(borders.X).max(axis=1, initial=0.0), 1.0)
+    size = input_sizes(borders.X)
     widths, left = np.full(n, np.nan), np.arange(n)
     for share in polish.widths:
         if not len(left):
             break
         step = (share * size[left])[:, None] * borders.E[left]
-        X = borders.X[left]
-        before, behind = ask(np.concatenate([X - step, X + step])).reshape(2, -1)
-        met = (before == borders.a[left]) & (behind == borders.b[left])
+        met = are_between(ask, borders.X[left], step, borders.a[left], borders.b[left])
         widths[left[met]] = share * size[left[met]]
         left = left[~met]
     return widths
@@ -211,7 +209,7 @@ def half_widths(ask: Ask, borders: Borders, polish: Polish) -> FloatArray:
 
 def locate(ask: Ask, borders: Borders, widths: FloatArray, polish: Polish) -> Borders:
     """Bisect predicted borders, no farther off than ``widths (n,)``."""
-    size = np.maximum(np.abs(borders.X).max(axis=1, initial=0.0), 1.0)
+    size = input_sizes(borders.X)
 
     def is_inside(rows: IntArray, t: FloatArray) -> BoolArray:
         X = borders.X[rows] + t[:, None] * borders.E[rows]
@@ -224,64 +222,20 @@ def locate(ask: Ask, borders: Borders, widths: FloatArray, polish: Polish) -> Bo
 def refine(network: Network, borders: Borders, classes: FloatArray, polish: Polish) -> Network:
     """Put all points on the borders of a network by Gauss-Newton steps; the best of all.
 
+    What nothing tells, such as the scales of neurons and what all classes have in common, stays.
+
     Parameters
     ----------
     network : Network
         One output for each class; perhaps with a skip.
     """
     points = _OnBorders.of(network, borders, classes)
-    step = _step if network.n_parameters <= polish.most_parameters else _iterated_step
-    p = best = network.to_vector()
-    least = np.inf
-    for _ in range(polish.n_steps):
-        rest = points.residual(p)
-        cost = float(np.linalg.norm(rest))
-        if not cost < least:
-            break
-        best, least = p, cost
-        p = p + step(points, p, rest, polish)
-    return network.like(best)
-
-
-def _step(points: "_OnBorders", p: FloatArray, rest: FloatArray, polish: Polish) -> FloatArray:
-    """The step of Gauss and Newton, in units in which the columns of J have norm 1.
-
-    What nothing tells, such as the scales of neurons and what all classes have in common, stays.
-    """
-    J = points.derivative(p)
-    sizes = np.linalg.norm(J, axis=0)
-    sizes = np.where(sizes > 0, sizes, 1.0)
-    J /= sizes
-    normal = J.T @ J
-    # Rounding leaves of free directions' eigenvalues as much as this.
-    normal[np.diag_indices_from(normal)] += max(
-        polish.ridge, float(np.finfo(np.float64).eps) * len(sizes)
-    )
-    try:
-        factors = scipy.linalg.cho_factor(normal, overwrite_a=True)
-    except scipy.linalg.LinAlgError:
-        return np.zeros(len(sizes))
-    return np.asarray(scipy.linalg.cho_solve(factors, J.T @ rest) / sizes)
-
-
-def _iterated_step(
-    points: "_OnBorders", p: FloatArray, rest: FloatArray, polish: Polish
-) -> FloatArray:
-    """The same step of many weights, by LSQR, which never forms the derivative.
-
-    It starts from 0 and leaves alone what nothing tells.
-    """
-    forward, backward, sizes = points.products(p)
-    scale = 1.0 / np.where(sizes > 0, sizes, np.inf)
-    J = LinearOperator(
-        (len(rest), len(p)),
-        matvec=lambda x: forward(scale * x.ravel()),
-        rmatvec=lambda r: scale * backward(r.ravel()),
-        dtype=np.float64,
-    )
-    tolerance, n = polish.rtol_step, polish.n_iterations
-    step = lsqr(J, rest, atol=0.0, btol=tolerance, conlim=0.0, iter_lim=n)[0]
-    return np.asarray(scale * step)
+    solver: Solver = normal_equations
+    if network.n_parameters > polish.most_parameters:
+        solver = Iterative(polish.n_iterations, polish.rtol_step)
+    ridge = Damping(polish.ridge, polish.ridge, attempts=1, lengths=(1.0,))
+    start, stop = network.to_vector(), Stop(polish.n_steps, rtol=0.0)
+    return network.like(minimise(points, start, solver, ridge, stop)[0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -289,82 +243,27 @@ class _OnBorders:
     """Points of borders, whose distances from those of a network least squares lowers."""
 
     X: FloatArray
-    a: IntArray
-    b: IntArray
-    like: Network
-    weights: FloatArray
+    mixes: FloatArray
+    """Shape (n, 1, k).  What makes distances of outputs, to first order: the difference of two,
+    over the slope across the border."""
+    layout: Layout
 
     @classmethod
     def of(cls, network: Network, borders: Borders, classes: FloatArray) -> "_OnBorders":
-        """With weights that make differences of outputs distances, to first order."""
-        a, b = (np.searchsorted(classes, labels) for labels in (borders.a, borders.b))
-        here = cls(borders.X, a, b, network, np.ones(len(a)))
-        slopes = here._slopes(network)
-        slope = slopes[0] @ network.weights[0]
-        if network.skip is not None:
-            slope = slope + slopes[-1] @ network.skip[0]
-        length = np.linalg.norm(slope, axis=1)
-        return replace(here, weights=1.0 / np.where(length > 0, length, np.inf))
+        """With the slopes of a network that is nearly right."""
+        i, mixes = np.arange(len(borders)), np.zeros((len(borders), network.dim_out))
+        for sign, places in zip((-1.0, 1.0), borders.pairs(classes), strict=True):
+            mixes[i, places] += sign
+        at = ParameterArrays.of(network)
+        slope = NetworkDerivative(at, borders.X, np.ones(network.dim_out)).by_inputs(mixes)
+        length = np.linalg.norm(slope, axis=1, keepdims=True)
+        mixes /= np.where(length > 0, length, np.inf)
+        return cls(borders.X, mixes[:, None], at.layout)
 
     def residual(self, p: FloatArray) -> FloatArray:
         """How far points are off, (n,), with the sign of what is wanted."""
-        net, i = self.like.like(p), np.arange(len(self.X))
-        F = net(self.X)
-        return np.asarray((F[i, self.a] - F[i, self.b]) * self.weights)
+        return np.asarray(-(self.mixes[:, 0] * ParameterArrays(self.layout, p)(self.X)).sum(axis=1))
 
-    def derivative(self, p: FloatArray) -> FloatArray:
-        """How distances change with weights, (n, n_parameters).
-
-        By the chain rule: what the sums ``z = W h + b`` of a layer add is their slope times h.
-        """
-        read, slopes = self._layers(p)
-        n, pairs = len(self.X), zip(read, slopes, strict=True)
-        of_W = [(slope[:, :, None] * h[:, None]).reshape(n, -1) for h, slope in pairs]
-        return np.hstack(self._in_order(of_W, slopes))
-
-    def products(
-        self, p: FloatArray
-    ) -> tuple[Callable[[FloatArray], FloatArray], Callable[[FloatArray], FloatArray], FloatArray]:
-        """Products with the derivative and its transpose, and the norms of its columns."""
-        read, slopes = self._layers(p)
-
-        def forward(x: FloatArray) -> FloatArray:
-            step = self.like.like(x)
-            skips = () if step.skip is None else (step.skip,)
-            added = (*zip(step.weights, step.biases, strict=True), *skips)
-            layers = zip(slopes, read, added, strict=True)
-            return np.asarray(sum((s * (h @ W.T + b)).sum(axis=1) for s, h, (W, b) in layers))
-
-        def backward(r: FloatArray) -> FloatArray:
-            weighted = [s * r[:, None] for s in slopes]
-            of_W = [(s.T @ h).ravel() for s, h in zip(weighted, read, strict=True)]
-            return np.concatenate(self._in_order(of_W, [s.sum(axis=0) for s in weighted]))
-
-        squares = [((s**2).T @ (h**2)).ravel() for s, h in zip(slopes, read, strict=True)]
-        of_b = [(s**2).sum(axis=0) for s in slopes]
-        return forward, backward, np.sqrt(np.concatenate(self._in_order(squares, of_b)))
-
-    def _layers(self, p: FloatArray) -> tuple[list[FloatArray], list[FloatArray]]:
-        """What layers read, (n, k_i), and the slopes of their sums; a skip is a last layer."""
-        net = self.like.like(p)
-        read, slopes = list(net.activations(self.X)), self._slopes(net)
-        if net.skip is not None:
-            read, slopes = [*read, self.X], [*slopes, slopes[-1]]
-        return read, slopes
-
-    def _in_order(self, of_W: list[FloatArray], of_b: list[FloatArray]) -> list[FloatArray]:
-        """Parts of layers in the order of parameters: weights, biases, and then a skip."""
-        n = len(self.like.weights)
-        skip = [part for pair in zip(of_W[n:], of_b[n:], strict=True) for part in pair]
-        return [*of_W[:n], *of_b[:n], *skip]
-
-    def _slopes(self, net: Network) -> list[FloatArray]:
-        """How differences of outputs change with each layer's sums, lowest first, (n, k_i)."""
-        slope, i = np.zeros((len(self.X), net.dim_out)), np.arange(len(self.X))
-        slope[i, self.b] += self.weights
-        slope[i, self.a] -= self.weights
-        found = [slope]
-        for W, z in zip(net.weights[:0:-1], net.preactivations(self.X)[::-1], strict=True):
-            slope = (slope @ W) * (z > 0)
-            found.append(slope)
-        return found[::-1]
+    def derivative(self, p: FloatArray) -> MixedDerivative:
+        """How distances change with weights."""
+        return MixedDerivative(ParameterArrays(self.layout, p), self.X, self.mixes)

@@ -11,12 +11,13 @@ from enum import IntEnum
 
 import numpy as np
 
-from revelu.numerics.bisection import bisect
 from revelu.numerics.float64 import EPS
-from revelu.recover.labels.bends import WalkPace, Walks, step_lengths, walk
+from revelu.probe.heights import Ask, heights, input_sizes
 from revelu.recover.labels.borders import Borders
-from revelu.recover.labels.facets import Facets, Precision, are_flat, measure_facets
-from revelu.recover.labels.heights import Ask, heights
+from revelu.recover.labels.corners import Corners, find_corners
+from revelu.recover.labels.facets import Facets, are_flat, measure_facets
+from revelu.recover.labels.precision import Precision
+from revelu.recover.labels.walks import WalkPace, Walks, walk
 from revelu.types import BoolArray, FloatArray, IntArray
 
 
@@ -55,9 +56,8 @@ class Tracing:
     """More are not followed: borders may be curved."""
     rtol: float = 2.0 * EPS
     """How precisely it is: to roundings of float64."""
-    n_tests: int = 4
     flat: float = 100.0
-    """Places at which an edge is seen to be flat, to within ``flat`` times ``rtol``."""
+    """An edge is flat to within ``flat`` times ``rtol``."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,9 +131,8 @@ class Tracer:
     """As of :class:`Polygons`."""
 
     def __post_init__(self) -> None:
-        none = np.empty(0)
-        self.vertices, self.ends = np.empty((0, 2)), np.empty((0, 2), np.intp)
-        self.edges = Facets(self.vertices, np.empty((0, 3)), none, none, none, none, none)
+        self.edges, self.vertices = Facets.none(2), np.empty((0, 2))
+        self.ends = np.empty((0, 2), np.intp)
         self.pace = replace(self.pace, bracket=self.tracing.bracket)
 
     @property
@@ -170,7 +169,7 @@ class Tracer:
         F, U = self.edges.F, tangents(self.edges.F)
         off = np.abs(X @ F[:, :2].T + F[:, 2])
         t = X @ U.T - (self.edges.X * U).sum(axis=1)
-        room = self.tracing.same * np.maximum(np.abs(X).max(axis=1, initial=0.0), 1.0)[:, None]
+        room = self.tracing.same * input_sizes(X)[:, None]
         T = _extents(self.edges, self.ends, self.vertices)
         with np.errstate(invalid="ignore"):
             inside = np.minimum(t - T[:, 0], T[:, 1] - t)
@@ -247,11 +246,11 @@ class Tracer:
             room = self.precision.flat * some.off + self.pace.room * (some.off + some.err * t)
             far = some.X + t[:, None] * U[todo]
             longer = self._between(some, some.X, far, room, max_widenings=1)
-            size = np.maximum(np.abs(far).max(axis=1, initial=0.0), 1.0)
+            size = input_sizes(far)
             flat = tracing.flat * tracing.rtol * size
             met = np.flatnonzero(np.isfinite(longer.F).all(axis=1))
             todo, longer, flat = todo[met], longer.take(met), flat[met]
-            good = are_flat(self.ask, longer, flat, tracing.n_tests, self.rng)
+            good = are_flat(self.ask, longer, flat, self.precision.n_tests, self.rng)
             facets = facets.replaced(todo[good], longer.take(good))
             todo = todo[good]
         return facets
@@ -264,7 +263,7 @@ class Tracer:
         NaN where no border is within ``half (n,)``.
         """
         X, E = np.vstack([P, Q]), np.tile(edges.N, (2, 1))
-        size = np.maximum(np.abs(X).max(axis=1, initial=0.0), 1.0)
+        size = input_sizes(X)
         atol = self.tracing.rtol * size
         t = heights(
             self.ask,
@@ -307,15 +306,15 @@ class Tracer:
                 found[i] = int(np.where(near, np.abs(along), np.inf).argmin())
         return found
 
-    def _turn(self, walks: Walks) -> "_Corners":
+    def _turn(self, walks: Walks) -> "Corners":
         """Find what leaves the ends of walks."""
         n = len(walks.U)
-        found, todo, pace = _Corners.none(n), np.arange(n), self.pace
+        found, todo, pace = Corners.none(n), np.arange(n), self.pace
         for attempt in range(self.tracing.attempts):
             if not len(todo):
                 break
             some = walks.take(todo)
-            more = _corners(self.ask, some, self.precision, pace, self.rng, sharp=attempt > 0)
+            more = find_corners(self.ask, some, self.precision, pace, self.rng, sharp=attempt > 0)
             found = found.join(more, todo)
             todo = todo[~np.isfinite(more.X).all(axis=1)]
             pace = replace(pace, step=pace.step / self.tracing.shrink)
@@ -325,7 +324,7 @@ class Tracer:
         """Edges by two points each, one near each end."""
         tracing, edges = self.tracing, self.edges
         U, (lo, hi) = tangents(edges.F), _extents(edges, self.ends, self.vertices).T
-        longest = tracing.longest * np.maximum(np.abs(edges.X).max(axis=1, initial=0.0), 1.0)
+        longest = tracing.longest * input_sizes(edges.X)
         lo = np.where(np.isfinite(lo), lo, -edges.h)
         hi = np.where(np.isfinite(hi), hi, edges.h)
         far = [self.ends[:, side] == EdgeEnd.FAR for side in (0, 1)]
@@ -339,115 +338,3 @@ class Tracer:
         anew = self._between(edges, P, Q, 2.0 * room, max_widenings=6)
         good = np.flatnonzero(np.isfinite(anew.F).all(axis=1))
         return edges.replaced(good, anew.take(good))
-
-
-@dataclass(frozen=True, eq=False)
-class _Corners:
-    """What leaves ends of walks: vertices ``X (n, 2)``, and edges, of which walk's end each."""
-
-    X: FloatArray
-    leaving: Facets
-    R: FloatArray
-    of: IntArray
-
-    @classmethod
-    def none(cls, n: int) -> "_Corners":
-        nothing, none = np.empty((0, 2)), np.empty(0)
-        facets = Facets(nothing, np.empty((0, 3)), none, none, none, none, none)
-        return cls(np.full((n, 2), np.nan), facets, nothing, np.empty(0, np.intp))
-
-    def join(self, other: "_Corners", rows: IntArray) -> "_Corners":
-        """Take in those of some of the walks."""
-        X = self.X.copy()
-        X[rows] = other.X
-        return _Corners(
-            X,
-            self.leaving.joined(other.leaving),
-            np.vstack([self.R, other.R]),
-            np.append(self.of, rows[other.of]),
-        )
-
-
-def _corners(
-    ask: Ask,
-    walks: Walks,
-    precision: Precision,
-    pace: WalkPace,
-    rng: np.random.Generator,
-    *,
-    sharp: bool,
-) -> _Corners:
-    """Find the borders that leave circles around the ends of walks, and where they meet.
-
-    From either side of the edge a circle leaves its class at one place: where both places are
-    one, it is a bend; else a third class lies between.  A class may have no more than a ``sharp``
-    corner beside the edge: circles begin at what is told of it then.
-    """
-    n, near = len(walks.U), walks.facets
-    middle = (walks.good + walks.bad) / 2.0
-    X = near.X + middle[:, None] * walks.U
-    s, atol = step_lengths(X, pace), precision.atol(X)
-
-    def rays(rows: IntArray, angle: FloatArray) -> FloatArray:
-        c, t = np.cos(angle)[:, None], np.sin(angle)[:, None]
-        return np.asarray(c * walks.U[rows] + t * near.N[rows])
-
-    sign = np.repeat([1.0, -1.0], n)
-    both, own = np.tile(np.arange(n), 2), np.concatenate([near.a, near.b])
-
-    def is_own(rows: IntArray, angle: FloatArray) -> BoolArray:
-        R = rays(both[rows], sign[rows] * angle)
-        return np.asarray(ask(X[both[rows]] + s[both[rows], None] * R) == own[rows])
-
-    told = pace.room * (near.off + near.err * walks.bad) + precision.flat * atol
-    wide = np.pi - np.minimum(pace.away, np.tile(told / s, 2) if sharp else pace.away)
-    wide = np.broadcast_to(wide, 2 * n)
-    angle = sign * bisect(is_own, -wide, wide, np.tile(atol / s, 2))
-    R = rays(both, angle)
-    E = sign[:, None] * rays(both, angle + np.pi / 2.0)
-    Y = X[both] + s[both, None] * R
-    off = (precision.flat * atol)[both, None] * E
-    before, behind = ask(np.concatenate([Y - off, Y + off])).reshape(2, -1)
-    parts = before == own
-    is_bend = np.abs(angle[:n] - angle[n:]) < 4.0 * precision.flat * atol / s
-    chosen = np.flatnonzero(parts & ~np.append(np.zeros(n, bool), is_bend))
-    leaving, rows = measure_facets(
-        ask,
-        Y[chosen],
-        E[chosen],
-        own[chosen],
-        behind[chosen],
-        pace.inner * s[both[chosen]],
-        precision,
-        rng,
-    )
-    of, R = both[chosen[rows]], R[chosen[rows]]
-    return _meeting(walks, is_bend, leaving, R, of, s, precision, pace)
-
-
-def _meeting(
-    walks: Walks,
-    is_bend: BoolArray,
-    leaving: Facets,
-    R: FloatArray,
-    of: IntArray,
-    s: FloatArray,
-    precision: Precision,
-    pace: WalkPace,
-) -> _Corners:
-    """Keep edges that all meet where the walk has ended."""
-    near, U = walks.facets.take(of), walks.U[of]
-    slope = (leaving.N * U).sum(axis=1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        at = (leaving.N * near.X).sum(axis=1) + leaving.F[:, 2]
-        t = -at / slope
-        apart = near.off + near.err * walks.bad[of] + 2.0 * leaving.err * s[of]
-        slack = (precision.flat * leaving.off + pace.room * apart) / np.abs(slope)
-    # Walks go on for a while behind a bend, until their plane is as far off as its error.
-    met = (t > walks.good[of] - slack) & (t < walks.bad[of] + slack) & (slack < s[of])
-    counts = np.bincount(of[met], minlength=len(is_bend))
-    whole = counts == np.where(is_bend, 1, 2)
-    vertices = np.full((len(is_bend), 2), np.nan)
-    kept = np.flatnonzero(met & whole[of])
-    vertices[of[kept]] = near.X[kept] + t[kept, None] * U[kept]
-    return _Corners(vertices, leaving.take(kept), R[kept], of[kept])

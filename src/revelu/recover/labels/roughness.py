@@ -4,10 +4,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from revelu.numerics.confidence import SIGMAS
+from revelu.probe.heights import Ask, input_sizes
 from revelu.recover.labels.borders import Borders
-from revelu.recover.labels.facets import Facets, Precision
-from revelu.recover.labels.heights import Ask
-from revelu.recover.labels.noise import second_differences
+from revelu.recover.labels.facets import Facets
+from revelu.recover.labels.precision import Precision, second_differences
 from revelu.recover.method import Why
 from revelu.types import BoolArray, FloatArray, IntArray
 
@@ -76,8 +77,11 @@ class Roughness:
     n_halvings: int = 6
     """Where labels tell few digits, borders are looked at so far around a place, relative to an
     input's size, and at halves of that, as far as they are off a plane there"""
-    room: float = 16.0
-    """by more than ``room`` times the noise."""
+    room: float = 2.0 * SIGMAS
+    """by more than ``room`` times the noise, as many as wherever heights are held against it."""
+    beside: float = 64.0
+    """Planes parallel to an axis are one where they are apart by no more than ``beside`` times what
+    their facets may be off, and float16 rounds to another number where it does so near."""
     ratios: tuple[float, float] = (3.2, 5.0)
     """At half the distance a curved border is off its tangent by a quarter, between these times
     less.  One bend at a distance s is off by ``κ (h - s)``, which less than 3 times less is at h /
@@ -139,6 +143,7 @@ def objection(
     if axes < 2 or angle.max() > roughness.parallel:
         return None
     x, off = own.thresholds(facets, which)
+    off = roughness.beside * off
     plane = _planes(which, x, off)
     planes = int(plane.max()) + 1
     # A plane that parts several pairs of classes stands for as many.
@@ -156,23 +161,23 @@ def objection(
     return why, said.format(n=len(facets), axes=axes, planes=planes)
 
 
-def _planes(which: IntArray, x: FloatArray, off: FloatArray, room: float = 64.0) -> IntArray:
+def _planes(which: IntArray, x: FloatArray, off: FloatArray) -> IntArray:
     """Which plane each facet lies in, across one input at one place, (n,)."""
     order = np.lexsort((x, which))
     i, t, e = which[order], x[order], off[order]
-    other = (i[1:] != i[:-1]) | (t[1:] - t[:-1] > room * (e[1:] + e[:-1]))
+    other = (i[1:] != i[:-1]) | (t[1:] - t[:-1] > e[1:] + e[:-1])
     found = np.empty(len(which), np.intp)
     found[order] = np.append(0, other.cumsum())
     return found
 
 
-def _are_of_float16(x: FloatArray, off: FloatArray, room: float = 64.0) -> bool:
+def _are_of_float16(x: FloatArray, off: FloatArray) -> bool:
     """Whether all pieces, which are parallel to axes, are where inputs round to another float16.
 
     The thresholds of a tree are there by chance alone, which one in thousands is.
     """
     with np.errstate(over="ignore"):
-        below, above = (x - room * off).astype(np.float16), (x + room * off).astype(np.float16)
+        below, above = (x - off).astype(np.float16), (x + off).astype(np.float16)
     return bool((below != above).all())
 
 
@@ -237,7 +242,7 @@ def _rough_share(
     """Share of places at which the line through them crosses several borders, so near."""
     n, d = borders.X.shape
     t = np.sort(rng.uniform(-1.0, 1.0, (n, n_points)), axis=1)
-    t *= near * np.maximum(np.abs(borders.X).max(axis=1), 1.0)[:, None]
+    t *= near * input_sizes(borders.X)[:, None]
     X = borders.X[:, None] + t[:, :, None] * borders.E[:, None]
     inside = ask(X.reshape(-1, d)).reshape(t.shape) == borders.a[:, None]
     return float(((inside[:, 1:] != inside[:, :-1]).sum(axis=1) > 1).mean())

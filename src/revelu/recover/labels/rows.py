@@ -9,10 +9,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from revelu.numerics.confidence import SIGMAS
 from revelu.numerics.float64 import TINY
 from revelu.numerics.records import Records
 from revelu.recover.labels.bends import Bends, planes_of
-from revelu.recover.labels.told import Told
+from revelu.recover.labels.precision import Told
 from revelu.types import BoolArray, FloatArray, IntArray
 
 
@@ -20,7 +21,7 @@ from revelu.types import BoolArray, FloatArray, IntArray
 class Matching:
     """When bends are of one neuron."""
 
-    room: float = 8.0
+    room: float = SIGMAS
     """Spaces meet where they do to within this many of their errors."""
     largest: float = 1e-4
     """No angle beyond this one counts as none."""
@@ -32,11 +33,9 @@ class Matching:
     """What differs by less is the same facet, or the same bend."""
     floor: float = 1e-11
     """No space is known better: errors below are rounding's."""
-    apart: float = 100.0
-    """Spaces whose other angle is not ``apart`` times larger are the same bend, seen twice;"""
-    coarse: float = 5.0
-    """or not ``coarse`` times where labels tell few digits, and an angle that counts as none is not
-    small."""
+    apart: float = 10.0
+    """Spaces whose other angle is not ``apart`` times what counts as none are the same bend, seen
+    twice, and what is no farther than that from a facet that both have seen is this facet."""
 
     def at(self, told: Told, d: int) -> "Matching":
         """Return what serves where labels of ``d`` inputs tell few digits.
@@ -50,9 +49,7 @@ class Matching:
         if largest == self.largest:
             return self
         nearest = max(self.nearest, largest / 3.0)
-        return replace(
-            self, largest=largest, most=max(self.most, largest), nearest=nearest, apart=self.coarse
-        )
+        return replace(self, largest=largest, most=max(self.most, largest), nearest=nearest)
 
     def within(self, err: FloatArray, d: int) -> FloatArray:
         """Angles to a known row that count as none, of spaces that are off by ``err (n,)``."""
@@ -203,7 +200,7 @@ def _common_row(
         row = np.asarray(left[k, :, 1] @ P[i])
         seen = np.concatenate([facets[i], facets[others[k]]])
         apart = np.linalg.norm(seen - (seen @ row)[:, None] * row, axis=1)
-        if (apart > max(matching.nearest, 10.0 * float(limit[k]))).all():
+        if (apart > max(matching.nearest, matching.apart * float(limit[k]))).all():
             return row
     return None
 

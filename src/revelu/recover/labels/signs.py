@@ -14,7 +14,7 @@ import numpy as np
 
 from revelu.numerics.subset_sum import find_binary_solutions
 from revelu.recover.labels.columns import OutputEquations
-from revelu.recover.labels.told import Told
+from revelu.recover.labels.precision import Told
 from revelu.types import FloatArray
 
 

@@ -12,22 +12,16 @@ import numpy as np
 from revelu.recover.labels.bends import (
     Bends,
     Ends,
-    WalkPace,
     cross_known,
     cross_seen,
     measure_behind,
-    meeting,
-    n_passed,
     step_behind,
-    step_lengths,
-    walk,
 )
-from revelu.recover.labels.borders import Borders
-from revelu.recover.labels.domain import EVERYWHERE, AllInputs
-from revelu.recover.labels.facets import Facets, Precision, measure_facets
-from revelu.recover.labels.heights import Ask
+from revelu.recover.labels.borders import Borders, Pool
+from revelu.recover.labels.facets import Facets, measure_facets
+from revelu.recover.labels.precision import Precision, Told
 from revelu.recover.labels.rows import Matching, NeuronRows, distinct, find_rows, holds_row
-from revelu.recover.labels.told import Told
+from revelu.recover.labels.walks import WalkPace, meeting, n_passed, step_lengths, walk
 from revelu.types import FloatArray
 
 
@@ -52,17 +46,13 @@ class Effort:
     most_silent: int = 12
     """Walks that pass hyperplanes of known neurons by mistake, at most, before rows are held
     against borders elsewhere,"""
-    most_slight: float = 0.0
-    """and share of hyperplanes met that they pass so, where labels tell few digits: bends by less
-    than ``WalkPace.slightest`` are not seen, and come by chance."""
+    most_slight: float = 0.05
+    """and share of hyperplanes met that they pass so: bends by less than ``WalkPace.slightest`` are
+    not seen, and come by chance."""
     least_told: float = np.inf
     """Rows that are known less precisely may be of no neuron, and count not."""
-    slight: float = 0.05
-    """``most_slight`` where labels tell few digits."""
     precise: float = 1e-5
     """Bends of known neurons are measured, too, until these are known so precisely."""
-    few: int = 6
-    """With as many inputs or fewer, all slopes are as cheap as a few."""
 
     def at(self, told: Told) -> "Effort":
         """Return what serves where labels tell few digits."""
@@ -72,7 +62,6 @@ class Effort:
             first_step=max(self.first_step, told.step / 2.0),
             precise=precise,
             least_told=precise,
-            most_slight=self.slight,
         )
 
 
@@ -80,15 +69,12 @@ class Effort:
 class Survey:
     """What is known of facets, bends and neurons."""
 
-    ask: Ask
-    dim: int
-    rng: np.random.Generator
+    pool: Pool
+    """Inputs, and how they are asked."""
     precision: Precision
     pace: WalkPace
     matching: Matching
     effort: Effort
-    domain: AllInputs = EVERYWHERE
-    """Where all inputs are."""
     rows: NeuronRows = field(init=False)
     """Neurons found."""
     facets: Facets = field(init=False)
@@ -105,12 +91,9 @@ class Survey:
     """Shape (k, d + 1).  Rows whose hyperplanes they passed."""
 
     def __post_init__(self) -> None:
-        nothing = np.empty((0, self.dim))
-        self.rows = NeuronRows.none(self.dim)
-        none = np.empty(0)
-        self.facets = Facets(nothing, np.empty((0, self.dim + 1)), none, none, none, none, none)
-        self.unmatched = Bends(self.facets, self.facets, nothing)
-        self.n_walked, self.headings = np.empty(0), nothing
+        self.rows, self.facets = NeuronRows.none(self.pool.dim), Facets.none(self.pool.dim)
+        self.unmatched = Bends(self.facets, self.facets, self.facets.X)
+        self.n_walked, self.headings = np.empty(0), self.facets.X
         self.forget_passed()
 
     @property
@@ -120,12 +103,12 @@ class Survey:
         With two inputs three bends may lie on a line by chance, which then is no neuron's.
         """
         slight = self.effort.most_slight * (self.n_silent + self.n_met)
-        return self.dim > 2 and self.n_silent > max(self.effort.most_silent, slight)
+        return self.pool.dim > 2 and self.n_silent > max(self.effort.most_silent, slight)
 
     @property
     def n_measured(self) -> int:
         """Bends behind which a generation measures."""
-        return max(self.effort.n_measured, self.effort.n_heights // (self.dim - 1))
+        return max(self.effort.n_measured, self.effort.n_heights // (self.pool.dim - 1))
 
     @property
     def is_busy(self) -> bool:
@@ -134,13 +117,20 @@ class Survey:
 
     def forget_passed(self) -> None:
         """Count anew where walks pass hyperplanes."""
-        self.n_silent, self.passed = 0, np.empty((0, self.dim + 1))
+        self.n_silent, self.passed = 0, np.empty((0, self.pool.dim + 1))
 
     def begin_at(self, borders: Borders) -> None:
         """Measure facets at points of borders."""
         h = np.full(len(borders), self.effort.first_step)
         facets, _ = measure_facets(
-            self.ask, borders.X, borders.E, borders.a, borders.b, h, self.precision, self.rng
+            self.pool.ask,
+            borders.X,
+            borders.E,
+            borders.a,
+            borders.b,
+            h,
+            self.precision,
+            self.pool.rng,
         )
         self._keep(facets)
 
@@ -148,7 +138,8 @@ class Survey:
         """Run a generation; return how many neurons it has found."""
         ends = self._walk()
         ends = self._cross_known(ends)
-        if self.dim > self.effort.few:
+        # A facet takes a slope for each input but one, a bend seen before a few and a doubt less.
+        if self.pool.dim - 1 > self.pace.n_slopes + 1:
             ends = self._cross_seen(ends)
         self._measure(ends)
         return self._match()
@@ -167,18 +158,20 @@ class Survey:
         facets, U, then = self._returns()
         n = max(self.effort.n_walks - n_waiting - len(facets) - len(bound), 1)
         # Those that were followed least.
-        order = np.lexsort((self.rng.random(len(self.facets)), self.n_walked))
+        order = np.lexsort((self.pool.rng.random(len(self.facets)), self.n_walked))
         chosen = np.resize(order, n)
         np.add.at(self.n_walked, chosen, 1)
-        scale = self.farther * self.rng.choice(self.effort.reach, size=(n, 1))
-        inputs = scale * self.domain.draw(self.rng, (n, self.dim)) - self.facets.X[chosen]
+        scale = self.farther * self.pool.rng.choice(self.effort.reach, size=(n, 1))
+        inputs = (
+            scale * self.pool.domain.draw(self.pool.rng, (n, self.pool.dim)) - self.facets.X[chosen]
+        )
         onward = self.headings[bound].copy()
         self.headings[bound] = np.nan
         facets = facets.joined(self.facets.take(bound)).joined(self.facets.take(chosen))
         U = inside(facets, np.vstack([U, onward, inputs]))
         then = np.vstack([then, onward, inputs])
-        walks = walk(self.ask, facets, U, then, self.precision, self.pace)
-        reach = self.domain.reach(walks.facets.X, walks.U)
+        walks = walk(self.pool.ask, facets, U, then, self.precision, self.pace)
+        reach = self.pool.domain.reach(walks.facets.X, walks.U)
         walks = replace(walks, good=np.minimum(walks.good, reach))
         told = self.rows.V[self.rows.err <= self.effort.least_told]
         passed = n_passed(walks, told, self.pace)
@@ -187,7 +180,7 @@ class Survey:
         # Where a facet ends at a wall of the domain, nothing is to be seen.
         s = step_lengths(walks.facets.X, self.pace)
         walks = walks.take(np.isfinite(walks.bad) & (walks.bad + s < reach))
-        ends = step_behind(self.ask, walks, self.precision, self.pace)
+        ends = step_behind(self.pool.ask, walks, self.precision, self.pace)
         return ends if self.waiting is None else self.waiting.joined(ends)
 
     def _returns(self) -> tuple[Facets, FloatArray, FloatArray]:
@@ -197,10 +190,10 @@ class Survey:
         next bend of another neuron, that way ahead leads to this one's next.
         """
         n = min(self.effort.n_returns, len(self.unmatched))
-        some = self.unmatched.take(self.rng.permutation(len(self.unmatched))[:n])
+        some = self.unmatched.take(self.pool.rng.permutation(len(self.unmatched))[:n])
         ahead = some.X - some.before.X
         facets = some.before.moved_to(some.X - self.effort.beside * ahead)
-        U = self.rng.standard_normal(ahead.shape)
+        U = self.pool.rng.standard_normal(ahead.shape)
         for _ in range(2):
             U = inside(some.behind, inside(some.before, U))
         return facets, U, ahead
@@ -218,7 +211,9 @@ class Survey:
         self.n_met += len(some)
         chosen, which = ends.take(some), which[some]
         V, err = self.rows.V[which], self.rows.err[which]
-        facets, good = cross_known(self.ask, chosen, V, err, self.precision, self.pace, self.rng)
+        facets, good = cross_known(
+            self.pool.ask, chosen, V, err, self.precision, self.pace, self.pool.rng
+        )
         self._keep(facets.take(good), chosen.walks.then[good])
         # Where another bend is as near as that, the end is given up: walks cost less.
         left = np.ones(len(ends), bool)
@@ -229,7 +224,7 @@ class Survey:
     def _cross_seen(self, ends: Ends) -> Ends:
         """Cross the hyperplanes of neurons that one bend has shown; return the other ends."""
         bends, done = cross_seen(
-            self.ask, ends, self.unmatched, self.precision, self.pace, self.rng
+            self.pool.ask, ends, self.unmatched, self.precision, self.pace, self.pool.rng
         )
         self._keep(bends.behind, ends.walks.then[done])
         self.unmatched = self.unmatched.joined(bends)
@@ -242,7 +237,7 @@ class Survey:
         first = np.arange(len(ends)) < self.n_measured
         self.waiting = ends.take(~first)
         ends = ends.take(first)
-        bends, rows = measure_behind(self.ask, ends, self.precision, self.pace, self.rng)
+        bends, rows = measure_behind(self.pool.ask, ends, self.precision, self.pace, self.pool.rng)
         self._keep(bends.behind, ends.walks.then[rows])
         self.unmatched = self.unmatched.joined(bends)
 

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from revelu.recover.labels.bends import WalkPace
+from revelu.probe.heights import Ask
 from revelu.recover.labels.borders import Borders, Pool
-from revelu.recover.labels.facets import Precision
-from revelu.recover.labels.heights import Ask
 from revelu.recover.labels.plane import Drawing, LabelledPlane
 from revelu.recover.labels.polygons import EdgeEnd, Tracer, Tracing
+from revelu.recover.labels.precision import Precision
+from revelu.recover.labels.walks import WalkPace
 from revelu.recover.method import Candidate, Disagreement, Why
 from revelu.types import FloatArray
 
@@ -64,10 +64,7 @@ class TwoInputs:
 
     def repair(self, seen: Disagreement) -> Candidate:
         """Trace borders beside inputs whose fresh labels disagree, and draw anew."""
-        n = len(seen.X)
-        self.pool.add(seen.X)
-        P, Q, a = self.pool.segments(4 * n, last=n)
-        self._trace(self.pool.between(P, Q, a, self.precision.rtol))
+        self._trace(self.pool.borders_from(seen.X, 4 * len(seen.X), self.precision.rtol))
         return self._drawn()
 
     def _trace(self, borders: Borders) -> int:

@@ -19,7 +19,6 @@ from revelu.oracle import Oracle
 from revelu.probe.view import AboveLayer
 from revelu.recover.labels.borders import Pool
 from revelu.recover.labels.domain import LayerOutputs
-from revelu.recover.labels.facets import Precision
 from revelu.recover.labels.first_layer import Depth, FirstLayer
 from revelu.recover.labels.survey import Survey
 from revelu.recover.method import Candidate, Disagreement, Layer, Why
@@ -44,9 +43,6 @@ class TwoLayers:
 
     oracle: Oracle
     survey: Survey
-    pool: Pool
-    """Of the target."""
-    precision: Precision
     depth: Depth
     begin: Callable[[Oracle, LayerOutputs], Above]
     """(Oracle, LayerOutputs) -> Above.  Begins a search for what reads the first layer's
@@ -57,7 +53,7 @@ class TwoLayers:
     above: Above | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
-        self.first = FirstLayer(self.survey, self.pool, self.precision, self.depth)
+        self.first = FirstLayer(self.survey, self.depth)
 
     def are_several(self) -> bool:
         """Whether there are rows whose hyperplanes end; if there are not, all rows stay.
@@ -101,8 +97,9 @@ class TwoLayers:
         oracle = Oracle(above, above.dim_in, batch_rows=sys.maxsize)
         self.orthant = LayerOutputs(self.V, self.depth.margin)
         self.above = self.begin(oracle, self.orthant)
+        pool = self.survey.pool
         # Classes that inputs have are to be seen here, too.
-        self.above.pool.add(self.orthant.outputs(self.pool.rng, self.pool.X))
+        self.above.pool.add(self.orthant.outputs(pool.rng, pool.X))
         return self._whole(self.above.propose())
 
     def repair(self, seen: Disagreement) -> Candidate | None:
@@ -110,7 +107,8 @@ class TwoLayers:
         if self.above is None:
             return None
         # Beside walls, where such inputs are, and farther off, where borders can be followed.
-        some = [self.orthant.outputs(self.pool.rng, seen.X, share) for share in (0.0, 0.2, 1.0)]
+        rng = self.survey.pool.rng
+        some = [self.orthant.outputs(rng, seen.X, share) for share in (0.0, 0.2, 1.0)]
         candidate = self.above.repair(replace(seen, X=np.vstack(some)))
         return None if candidate is None else self._whole(candidate)
 
@@ -143,7 +141,7 @@ class TwoLayers:
         return self.first.signed()
 
     def _begin_at_more(self, n: int) -> None:
-        self.survey.begin_at(self.pool.borders(n, self.precision.rtol))
+        self.survey.begin_at(self.survey.pool.borders(n, self.survey.precision.rtol))
 
     def _whole(self, candidate: Candidate) -> Candidate:
         """The candidate of both layers."""

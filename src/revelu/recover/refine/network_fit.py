@@ -7,6 +7,7 @@ from typing import Self
 import numpy as np
 
 from revelu.network import Network
+from revelu.network.derivative import Layout, NetworkDerivative, ParameterArrays
 from revelu.numerics.gauss_newton import (
     DAMPED,
     STOP,
@@ -24,7 +25,6 @@ from revelu.numerics.gauss_newton import (
     take_full_steps,
 )
 from revelu.oracle import NoiseFloor
-from revelu.recover.refine.derivative import Layout, NetworkDerivative, ParameterArrays
 from revelu.recover.refine.measured_rows import MeasuredRows
 from revelu.types import BoolArray, FloatArray, IntArray
 

@@ -18,9 +18,9 @@ import numpy as np
 import scipy.linalg
 
 from revelu.network import Network
+from revelu.network.derivative import NetworkDerivative, ParameterArrays
 from revelu.numerics.gauss_newton import UNDAMPED, Chord, Iterative, Orthogonal, Solver, Stop
 from revelu.oracle import NoiseFloor, Oracle
-from revelu.recover.refine.derivative import NetworkDerivative, ParameterArrays
 from revelu.recover.refine.network_fit import (
     AUTOMATIC,
     Samples,

@@ -11,21 +11,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.linalg.blas import dsyrk
 
 from revelu.network import Network
+from revelu.network.derivative import Layout, MixedDerivative, ParameterArrays
 from revelu.numerics.confidence import SIGMAS
 from revelu.numerics.design import Foretold
-from revelu.numerics.gauss_newton import (
-    Coordinates,
-    Damping,
-    Stop,
-    minimise,
-    summed_normal_equations,
-)
-from revelu.numerics.interruption import check_cancelled
+from revelu.numerics.gauss_newton import Damping, Stop, minimise, summed_normal_equations
 from revelu.numerics.links import Link
-from revelu.recover.refine.derivative import Layout, NetworkDerivative, ParameterArrays
 from revelu.types import FloatArray
 
 
@@ -119,62 +111,10 @@ class _ServedProblem:
         head = self.served.link.head(ParameterArrays(self.layout, p)(self.served.X))
         return np.asarray((self.served.P - head) / self.served.sigma).ravel()
 
-    def derivative(self, p: FloatArray) -> "_ServedDerivative":
-        """Return the derivative of the answers, over their errors."""
+    def derivative(self, p: FloatArray) -> MixedDerivative:
+        """Return the derivative of the answers, over their errors.
+
+        It is that of what is behind the head, times that of the head at each input.
+        """
         at = ParameterArrays(self.layout, p)
-        return _ServedDerivative(at, self.served.X, self.served.factors(at(self.served.X)))
-
-
-@dataclass(frozen=True, eq=False)
-class _ServedDerivative:
-    """The derivative of what is behind the head, times that of the head at each input."""
-
-    at: ParameterArrays
-    X: FloatArray
-    factors: FloatArray
-
-    @property
-    def inner(self) -> NetworkDerivative:
-        """Of what is behind the head."""
-        return NetworkDerivative(self.at, self.X, np.ones(self.factors.shape[2]))
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Answers, each output counted, and parameters."""
-        return self.factors.shape[0] * self.factors.shape[1], len(self.at.vector)
-
-    def along(self, change: FloatArray) -> FloatArray:
-        """Return ``J change``."""
-        moved = self.inner.along(change).reshape(len(self.X), -1)
-        return np.asarray(np.einsum("nij,nj->ni", self.factors, moved).ravel())
-
-    def gradient(self, u: FloatArray) -> FloatArray:
-        """Return ``J' u``."""
-        back = np.einsum("nij,ni->nj", self.factors, u.reshape(len(self.X), -1))
-        return self.inner.gradient(back.ravel())
-
-    def matrix(self) -> FloatArray:
-        """Return ``J`` written out."""
-        J = self.inner.matrix().reshape(len(self.X), -1, self.shape[1])
-        return np.asarray((self.factors @ J).reshape(self.shape))
-
-    def normal(self, *, n_rows: int = 512) -> FloatArray:
-        """Return the upper triangle of ``J'J``, from a block of answers at a time."""
-        p = self.shape[1]
-        normal, n_inputs = np.zeros((p, p), order="F"), max(1, n_rows // self.factors.shape[2])
-        # As many rows an input as there are outputs behind the head have the same products.
-        roots = np.linalg.qr(self.factors, mode="r")
-        for i in range(0, len(self.X), n_inputs):
-            check_cancelled()
-            part = slice(i, i + n_inputs)
-            J = _ServedDerivative(self.at, self.X[part], roots[part]).matrix()
-            normal = dsyrk(1.0, J.T, beta=1.0, c=normal, overwrite_c=True)
-        return np.asarray(normal)
-
-    def coordinates(self, *, white: bool) -> Coordinates:
-        """Not asked for by normal equations."""
-        raise NotImplementedError(white)
-
-    def in_single(self) -> "_ServedDerivative":
-        """Return it as it is."""
-        return self
+        return MixedDerivative(at, self.served.X, self.served.factors(at(self.served.X)))

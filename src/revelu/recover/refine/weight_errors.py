@@ -18,12 +18,12 @@ import numpy as np
 from scipy.special import ndtri
 
 from revelu.network import Network
+from revelu.network.derivative import NetworkDerivative, ParameterArrays
 from revelu.numerics.confidence import SIGMAS
 from revelu.numerics.information import Information
 from revelu.numerics.interruption import check_cancelled, spend
 from revelu.numerics.links import NONE, Link
 from revelu.recover.method import Layer
-from revelu.recover.refine.derivative import NetworkDerivative, ParameterArrays
 from revelu.types import BoolArray, FloatArray
 
 __all__ = ["Asked", "InputReading", "WeightErrors"]

@@ -43,12 +43,6 @@ def peel(target: Askable, scan: LineScan, nu: float, rng: np.random.Generator) -
     return _Peeler(target, scan, nu, rng).run()
 
 
-def half_gaps_of(scan: LineScan) -> FloatArray:
-    """Return half the angle that each piece of a line covers, shape (m + 1,)."""
-    edges = np.concatenate([[-np.pi / 2], np.arctan(scan.kinks), [np.pi / 2]])
-    return np.asarray(np.diff(edges) / 2)
-
-
 def _nothing(scan: LineScan) -> Network:
     shape = (len(scan.sigma), len(scan.line.v))
     return affine_network(np.zeros(shape), np.zeros(shape[0]))
@@ -85,8 +79,7 @@ class _Peeler:
         # Neurons are oriented along the line: z_j = slopes[j] * (t - kinks[j]).
         self.slopes = np.linalg.norm(scan.jumps, axis=1)
         self.columns = scan.jumps / np.where(self.slopes > 0, self.slopes, 1.0)[:, None]
-        self.edges = np.concatenate([[-np.pi / 2], np.arctan(scan.kinks), [np.pi / 2]])
-        self.half_gaps = half_gaps_of(scan)
+        self.edges, self.half_gaps = scan.edges(), scan.half_gaps()
         # A step is a tenth of a half-gap.
         min_half_gap = float(np.sqrt(self.nu)) / (self.digits * 0.1)
         self.first, self.blocks = choose_blocks(

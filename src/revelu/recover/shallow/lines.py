@@ -16,7 +16,7 @@ from revelu.probe.residual import Residual
 from revelu.probe.scan import LineScan
 from revelu.recover.line import Peeling
 from revelu.recover.method import Candidate, Why
-from revelu.recover.shallow.line_neurons import half_gaps_of, peel
+from revelu.recover.shallow.line_neurons import peel
 from revelu.types import FloatArray
 
 __all__ = ["add_line", "ended", "first_line", "reach", "scan_line"]
@@ -95,7 +95,7 @@ def scan_line(
     first = _scan_random_line(oracle, noise, rng)
     if not first.complete:
         return first
-    gaps = half_gaps_of(first)
+    gaps = first.half_gaps()
     # Of m + 1 random gaps the smallest is about the mean over m + 1; four lines in ten
     # are worse than half of that.
     crowded = gaps.min() < 0.5 * gaps.mean() / len(gaps)
@@ -105,7 +105,7 @@ def scan_line(
         second = _scan_random_line(oracle, noise, rng)
     except LimitReachedError:
         return first
-    better = second.complete and half_gaps_of(second).min() > gaps.min()
+    better = second.complete and second.half_gaps().min() > gaps.min()
     return second if better else first
 
 

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from revelu.numerics.bisection import bisect, find_changes
+from revelu.numerics.bisection import bisect
 from revelu.oracle import Oracle
+from revelu.probe.heights import heights
 from revelu.types import BoolArray, FloatArray, IntArray
 
 
@@ -71,11 +72,14 @@ class Border:
         ndarray, shape (m,)
             NaN where no border was found.
         """
-        return find_changes(
-            lambda rows, t: self.is_inside(offsets[rows], t),
-            np.where(np.isnan(centres), 0.0, centres),
+        return heights(
+            lambda X: self.oracle(X)[:, 0],
+            self.x + offsets,
+            np.broadcast_to(self.e, offsets.shape),
+            np.full(len(offsets), self.label),
             half_width,
             atol,
+            centres=np.where(np.isnan(centres), 0.0, centres),
             first_halvings=self.first_halvings,
         )
 

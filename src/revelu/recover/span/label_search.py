@@ -28,6 +28,76 @@ _ONE_LABEL = (
 
 
 @dataclass(eq=False)
+class KnownDirections:
+    """Directions that normals have shown one after another, and how far off they are.
+
+    Each normal is known along the directions before it, and its part outside of them, measured
+    anew, is the next one: normals are ``T Q``, with T triangular and rows of Q orthonormal, and
+    errors N of the normals make ``E = T^-1 N`` of Q.
+    """
+
+    rest: Complement
+    triangle: FloatArray = field(init=False)
+    """Shape (r, r).  T."""
+    noise: FloatArray = field(init=False)
+    """Shape (r,).  Sizes of N's rows."""
+    leaks: FloatArray = field(init=False)
+    """Shape (r,).  How much of its known part each normal's complement saw."""
+
+    def __post_init__(self) -> None:
+        self.triangle, self.noise, self.leaks = np.empty((0, 0)), np.empty(0), np.empty(0)
+
+    @property
+    def rank(self) -> int:
+        """How many there are."""
+        return len(self.noise)
+
+    def take(self, normal: FloatArray, error: float, known: FloatArray, leak: float) -> None:
+        """Take in a normal.
+
+        Parameters
+        ----------
+        normal : ndarray, shape (n - r,)
+            Its coordinates in the complement.
+        error : float
+            Of those, in all.
+        known : ndarray, shape (r,)
+            Its slopes along the directions so far.
+        leak : float
+            As :meth:`leak` tells it.
+        """
+        r, size = self.rank, float(np.linalg.norm(normal))
+        self.triangle = np.pad(self.triangle, (0, 1))
+        self.triangle[r, :r], self.triangle[r, r] = known, size
+        self.noise, self.leaks = np.append(self.noise, error), np.append(self.leaks, leak)
+        self.rest.take((normal / size)[None])
+
+    def leak(self, known: FloatArray) -> float:
+        """How much of slopes ``known (r,)`` along the directions the complement sees."""
+        return float(np.linalg.norm(np.linalg.solve(self.triangle.T, known) * self.noise))
+
+    @property
+    def angles(self) -> FloatArray:
+        """About how far off each direction is, in radians, shape (r,)."""
+        return np.asarray(np.linalg.norm(np.linalg.inv(self.triangle) * self.noise, axis=1))
+
+    @property
+    def angle(self) -> float:
+        """About how far off the span is, in radians: the norm of all errors of its basis."""
+        return float(np.linalg.norm(self.angles))
+
+    @property
+    def usual_error(self) -> float:
+        """What a direction is off by its own normal alone, at the median; infinite of none."""
+        return float(np.median(self.noise / np.diag(self.triangle))) if self.rank else np.inf
+
+    @property
+    def usual_leak(self) -> float:
+        """What leaks at the median; 0 of none."""
+        return float(np.median(self.leaks)) if self.rank else 0.0
+
+
+@dataclass(eq=False)
 class LabelSpanSearch:
     """The state of a search: a basis, its complement, and how borders behave."""
 
@@ -50,13 +120,9 @@ class LabelSpanSearch:
     """Places where the even part of the heights tells a smooth border from one with kinks."""
 
     def __post_init__(self) -> None:
-        self.rest = Complement(self.oracle.dim_in, self.rng)
+        self.known = KnownDirections(Complement(self.oracle.dim_in, self.rng))
         self.radius, self.apart = 1.0, self.near
-        self.inputs = np.empty((0, self.oracle.dim_in))
-        self.labels = np.empty(0)
-        self.errors, self.leaks = list[float](), list[float]()
-        self.noise = np.empty(0)
-        self.triangle = np.empty((0, 0))
+        self.inputs, self.labels = np.empty((0, self.oracle.dim_in)), np.empty(0)
         self.votes: list[bool] = []
         self.places: list[BorderPlace] = []
         self.n_borders = self.n_rough = self.n_changes = 0
@@ -64,7 +130,12 @@ class LabelSpanSearch:
     @property
     def rank(self) -> int:
         """Directions found so far."""
-        return len(self.errors)
+        return self.known.rank
+
+    @property
+    def nearness(self) -> float:
+        """How near borders are come to, relative to a segment: well within what is a shift."""
+        return self.shift / 8.0
 
     @property
     def n_choices(self) -> int:
@@ -72,7 +143,7 @@ class LabelSpanSearch:
 
         It takes about as much as 20 coordinates of a normal.
         """
-        return int(np.clip(len(self.rest.basis) // 20, 1, self.n_places))
+        return int(np.clip(len(self.known.rest.basis) // 20, 1, self.n_places))
 
     @property
     def has_enough(self) -> bool:
@@ -86,25 +157,8 @@ class LabelSpanSearch:
     @property
     def width(self) -> float:
         """What counts as a shift of a border: more than the span's own error makes."""
-        own = self.normals.sigmas * float(np.median(self.leaks)) if self.leaks else 0.0
+        own = self.normals.sigmas * self.known.usual_leak
         return self.radius * max(self.shift * float(np.sqrt(self.oracle.dim_in)), own)
-
-    def leak(self, known: FloatArray) -> float:
-        """How much of slopes ``known (r,)`` along the basis the complement sees.
-
-        Normals are T Q, with T triangular; errors N of the normals make E = T^-1 N of Q.
-        """
-        return float(np.linalg.norm(np.linalg.solve(self.triangle.T, known) * self.noise))
-
-    @property
-    def angles(self) -> FloatArray:
-        """About how far off each direction is, in radians, shape (r,)."""
-        return np.asarray(np.linalg.norm(np.linalg.inv(self.triangle) * self.noise, axis=1))
-
-    @property
-    def angle(self) -> float:
-        """About how far off the span is, in radians: the norm of all errors of its basis."""
-        return float(np.linalg.norm(self.angles))
 
     @property
     def is_blurred(self) -> bool:
@@ -160,7 +214,7 @@ class LabelSpanSearch:
     def _try(self, borders: list[Border]) -> tuple[BoolArray, BoolArray]:
         """Whether borders are where they should be, and whether a move shifts them, (m,) each."""
         n, m = self.oracle.dim_in, len(borders)
-        moves = self.rng.standard_normal((m, n - self.rank)) @ self.rest.basis * self.radius
+        moves = self.rng.standard_normal((m, n - self.rank)) @ self.known.rest.basis * self.radius
         X, E = (np.array([getattr(b, name) for b in borders]) for name in ("x", "e"))
         labels = np.array([b.label for b in borders])
         sides = np.vstack([X - self.width * E, X + self.width * E])
@@ -179,7 +233,7 @@ class LabelSpanSearch:
         labels = self.oracle(X)[:, 0]
         self.inputs, self.labels = np.vstack([self.inputs, X]), np.append(self.labels, labels)
         others = [self.rng.choice(np.flatnonzero(self.labels != label)) for label in labels]
-        return find_borders(self.oracle, X, self.inputs[others], labels, self.shift / 8.0)
+        return find_borders(self.oracle, X, self.inputs[others], labels, self.nearness)
 
     def weigh(self, border: Border) -> BorderPlace | None:
         """Choose a step at a place, and estimate how well it shows a direction."""
@@ -188,25 +242,27 @@ class LabelSpanSearch:
         if np.isnan(t[0]):
             return None
         border = replace(border, x=border.x + t[0] * border.e)
-        n_left = len(self.rest.basis)
-        lines = unit_rows(self.rng, self.n_lines, n_left) @ self.rest.basis
+        n_left = len(self.known.rest.basis)
+        lines = unit_rows(self.rng, self.n_lines, n_left) @ self.known.rest.basis
         step = self._step_at(border, lines, atol)
         if step is None:
             return None
-        known = self.normals.rough_slopes(border, self.rest.taken, step)
-        place = BorderPlace(border, step, known, self.leak(known), lines, step.slopes, n_left)
+        known = self.normals.rough_slopes(border, self.known.rest.taken, step)
+        place = BorderPlace(border, step, known, self.known.leak(known), lines, step.slopes, n_left)
         return place if np.isfinite(place.angle) else None
 
     def _weigh_again(self, place: BorderPlace) -> BorderPlace:
         """The same place, now that a direction more is known, by one more slope."""
-        q = self.rest.taken[-1:]
+        q = self.known.rest.taken[-1:]
         slope = self.normals.rough_slopes(place.border, q, place.step)
         part = place.lines @ q[0]
         lengths = np.sqrt(np.maximum(1.0 - part**2, np.finfo(np.float64).eps))
         lines = (place.lines - part[:, None] * q) / lengths[:, None]
         slopes, known = (place.slopes - part * slope) / lengths, np.append(place.known, slope)
-        n_left = len(self.rest.basis)
-        return BorderPlace(place.border, place.step, known, self.leak(known), lines, slopes, n_left)
+        n_left = len(self.known.rest.basis)
+        return BorderPlace(
+            place.border, place.step, known, self.known.leak(known), lines, slopes, n_left
+        )
 
     def is_usual(self, place: BorderPlace, *, worse: float = 5.0, few: float = 4.0) -> bool:
         """Whether a place shows a direction about as well as others did; few tell little.
@@ -219,10 +275,10 @@ class LabelSpanSearch:
         few : float
             How much more than that while the usual error is that of one direction.
         """
-        if not self.errors:
+        if not self.rank:
             return True
-        usual = float(np.median(self.errors)) * (1.0 + few / self.rank)
-        leaky = self.angle / np.sqrt(self.n_choices)
+        usual = self.known.usual_error * (1.0 + few / self.rank)
+        leaky = self.known.angle / np.sqrt(self.n_choices)
         return bool(
             place.error <= worse * usual * place.size and place.leak <= worse * leaky * place.size
         )
@@ -251,7 +307,7 @@ class LabelSpanSearch:
 
         Those whose error would be ``hopeless`` times the usual one are given up.
         """
-        worst = hopeless * float(np.median(self.errors)) if self.errors else np.inf
+        worst = hopeless * self.known.usual_error
         self.places = [place for place in self.places if place.error < worst * place.size]
         while self.places:
             if self.learn_at(min(self.places, key=lambda place: place.angle)):
@@ -274,22 +330,13 @@ class LabelSpanSearch:
         border, step = place.border, place.step
         if not border.crosses_once(self.rng, step.steepest * step.h):
             return False
-        measured = self.normals.measure(border, self.rest.basis, step, self.rng)
-        if measured is None:
-            return False
-        size = float(np.linalg.norm(measured))
-        if not size > self.normals.sigmas * (place.error + place.leak):
+        measured = self.normals.measure(border, self.known.rest.basis, step, self.rng)
+        least = self.normals.sigmas * (place.error + place.leak)
+        if measured is None or not np.linalg.norm(measured) > least:
             return False
         self.n_changes = 0
-        self.errors.append(place.error / size)
-        self.leaks.append(place.leak)
-        self.noise = np.append(self.noise, place.error)
-        r = self.rank - 1
-        self.triangle = np.pad(self.triangle, (0, 1))
-        self.triangle[r, :r], self.triangle[r, r] = place.known, size
-        self.rest.take((measured / size)[None])
-        again = [self._weigh_again(other) for other in self.places]
-        again = [other for other in again if np.isfinite(other.angle)]
+        self.known.take(measured, place.error, place.known, place.leak)
+        again = [p for p in map(self._weigh_again, self.places) if np.isfinite(p.angle)]
         self.places = sorted(again, key=lambda other: other.angle)[: self.n_places]
         return True
 

@@ -65,10 +65,10 @@ class LabelSpan:
         except LimitReachedError as error:
             why, note = Why.LIMIT, str(error)
         return SpanCandidate(
-            Span(search.rest.taken, errors=search.angles),
+            Span(search.known.rest.taken, errors=search.known.angles),
             why,
             (note,) if note else (),
-            expected_angle=search.angle,
+            expected_angle=search.known.angle,
             figures={"borders": search.n_borders, "smooth": search.smooth},
         )
 
@@ -82,8 +82,8 @@ class LabelSpan:
         n_empty = n_failed = 0
         most = self.most_directions * search.oracle.dim_in
         while why is Why.EXPLAINED and search.rank < most:
-            if search.is_blurred or search.angle > self.largest_angle:
-                return Why.UNRESOLVED, _HIDDEN.format(angle=search.angle)
+            if search.is_blurred or search.known.angle > self.largest_angle:
+                return Why.UNRESOLVED, _HIDDEN.format(angle=search.known.angle)
             # 2. Places on borders that a move inside the complement shifts.
             places = search.look_around()
             if search.n_rough * 2 > search.n_borders:

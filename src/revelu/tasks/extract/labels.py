@@ -21,7 +21,7 @@ from revelu.oracle.numbers import Numbers
 from revelu.oracle.sentinels import Sentinels
 from revelu.recover.labels import FromLabels
 from revelu.recover.labels.borders import Pool
-from revelu.recover.labels.noise import noise_of_places
+from revelu.recover.labels.precision import noise_of_places
 from revelu.recover.labels.search import LabelSearch
 from revelu.recover.method import Candidate, Disagreement, Why
 from revelu.recovery import Certificate, Fidelity, Recovery, Status

@@ -1,4 +1,4 @@
-"""The derivative of a network's answers by all its weights, as a linear map.
+"""The derivative of a network's answers, or of mixes of them, by all its weights: a linear map.
 
 With ``h_0 = x`` and ``h_i = relu(W_i h_{i-1} + b_i)`` a change of the weights moves the sums
 of layer ``i`` by ``dz_i = dW_i h_{i-1} + W_i dh_{i-1} + db_i``, where ``dh_i`` is ``dz_i`` on
@@ -7,16 +7,19 @@ the neurons that are on and 0 elsewhere.  Parameters are in the order of
 last bias does.
 """
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Self
 
 import numpy as np
 from scipy.linalg.blas import dsyrk
 
-from revelu.network import Network
+from revelu.network.network import Network
 from revelu.numerics.float64 import HALF_DIGITS
 from revelu.numerics.gauss_newton import Coordinates
 from revelu.numerics.interruption import check_cancelled
-from revelu.recover.refine.whitening import NeuronWhitening, Whitening, inverse
+from revelu.numerics.whitening import NeuronWhitening, Whitening, inverse
 from revelu.types import FloatArray, IntArray
 
 
@@ -142,55 +145,70 @@ class NetworkDerivative:
         back = u.reshape(len(self.X), -1).astype(self.dtype, copy=False) * self.inverse_errors
         return self._pulled_back(back, self.at, self.hs)
 
+    def by_inputs(self, mixes: FloatArray) -> FloatArray:
+        """Return the derivative by the inputs of a mix of the answers at each, (n, k) -> (n, d)."""
+        mixes = mixes * self.inverse_errors
+        *_, slopes = self._slopes(mixes, self.at)
+        found = slopes @ self.at.weights[0]
+        if self.at.skip is not None and len(self.on) == 1:
+            found += mixes @ self.at.skip[0]
+        return np.asarray(found)
+
+    def _slopes(self, back: FloatArray, at: ParameterArrays) -> Iterator[FloatArray]:
+        """Yield derivatives of mixes of the answers by each layer's sums, from the last layer down.
+
+        Of mixes ``back (..., n, k)`` they are ``(..., n, k_i)``.
+        """
+        skipped = None if at.skip is None else back @ at.skip[0]
+        yield back
+        for i in range(len(self.on), 0, -1):
+            back = back @ at.weights[i]
+            # A skip reads what the last hidden layer does.
+            if i == len(self.on) - 1 and skipped is not None:
+                back += skipped
+            back *= self.on[i - 1]
+            yield back
+
     def _squares_of_paths(self, errors: FloatArray) -> list[FloatArray]:
         """Squared derivatives of the answers by each layer's sums, outputs added, (n, k_i)."""
         back = (np.eye(self.dim_out) * np.sqrt(errors)[:, :, None]).swapaxes(0, 1)
-        squares = [(back**2).sum(axis=0)]
-        for i in range(len(self.on), 0, -1):
-            back = (back @ self.at.weights[i]) * self.on[i - 1]
-            squares.insert(0, (back**2).sum(axis=0))
-        return squares
+        return [(slopes**2).sum(axis=0) for slopes in self._slopes(back, self.at)][::-1]
 
     def _pulled_back(
         self, back: FloatArray, at: ParameterArrays, hs: list[FloatArray]
     ) -> FloatArray:
         """The gradient of ``sum(back * answers)`` by the parameters."""
-        below = None if at.skip is None else back @ at.skip[0]
         skip = [] if at.skip is None else [back.T @ hs[-2], np.zeros(back.shape[1])]
         weights: list[FloatArray] = []
         biases: list[FloatArray] = []
-        for i in range(len(self.on), -1, -1):
-            weights.insert(0, back.T @ hs[i])
-            biases.insert(0, back.sum(axis=0))
-            if i:
-                back = back @ at.weights[i]
-                if i == len(self.on) - 1 and below is not None:
-                    back += below
-                back *= self.on[i - 1]
+        for slopes, h in zip(self._slopes(back, at), hs[::-1], strict=True):
+            weights.insert(0, slopes.T @ h)
+            biases.insert(0, slopes.sum(axis=0))
         parts = [p.ravel() for p in (*weights, *biases, *skip)]
         return np.concatenate(parts).astype(np.float64, copy=False)
 
-    def matrix(self) -> FloatArray:
-        """Write the map out, for small networks; shape ``self.shape``."""
-        n, k = len(self.X), self.dim_out
-        J = np.zeros((n, k, self.shape[1]))
-        # The columns of each array, the outputs first.
+    def matrix(self, mixes: FloatArray | None = None) -> FloatArray:
+        """Write the map out, for small networks; shape ``self.shape``.
+
+        Parameters
+        ----------
+        mixes : ndarray, shape (n, m, k), optional
+            Of the answers at each input, of which the derivative is taken in place of theirs.
+        """
+        mixes = np.eye(self.dim_out)[None] if mixes is None else mixes
+        # Of the mixes by the sums of one layer, shape (m, n, k_i).
+        errors = np.broadcast_to(self.inverse_errors, (len(self.X), self.dim_out))
+        back = (mixes * errors[:, None]).swapaxes(0, 1)
+        J = np.zeros((len(self.X), len(back), self.shape[1]))
+        # The columns of each array, the mixes first.
         columns = [J.transpose(1, 0, 2)[:, :, place] for place in self.at.layout.places]
-        # Of the answers by the sums of one layer, shape (k, n, k_i).
-        back = (np.eye(k) * np.broadcast_to(self.inverse_errors, (n, k))[:, :, None]).swapaxes(0, 1)
-        below = None
         if self.at.skip is not None:
             columns[-2][:] = _products(back, self.hs[-2])
-            below = back @ self.at.skip[0]
-        for i in range(len(self.on), -1, -1):
-            columns[i][:] = _products(back, self.hs[i])
-            columns[len(self.hs) + i][:] = back
-            if i:
-                back = back @ self.at.weights[i]
-                if i == len(self.on) - 1 and below is not None:
-                    back += below
-                back *= self.on[i - 1]
-        return J.reshape(self.shape)
+        layers = range(len(self.on), -1, -1)
+        for i, slopes in zip(layers, self._slopes(back, self.at), strict=True):
+            columns[i][:] = _products(slopes, self.hs[i])
+            columns[len(self.hs) + i][:] = slopes
+        return J.reshape(-1, self.shape[1])
 
     def normal(self, *, n_rows: int = 512) -> FloatArray:
         """Return the upper triangle of ``J'J``, from a block of answers at a time."""
@@ -281,6 +299,63 @@ class NetworkDerivative:
         # above were uncorrelated.
         squares = ParameterArrays(self.at.layout, self.at.vector**2)
         return ColumnScales(np.sqrt(self._pulled_back(errors, squares, [h**2 for h in self.hs])))
+
+
+@dataclass(frozen=True, eq=False)
+class MixedDerivative:
+    """The derivative of mixes of a network's answers, others at each input."""
+
+    at: ParameterArrays
+    X: FloatArray
+    """Shape (n, d)."""
+    mixes: FloatArray
+    """Shape (n, m, k)."""
+
+    @cached_property
+    def inner(self) -> NetworkDerivative:
+        """Of the answers themselves."""
+        return NetworkDerivative(self.at, self.X, np.ones(self.mixes.shape[2]))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Mixes at all inputs, and parameters."""
+        return self.mixes.shape[0] * self.mixes.shape[1], len(self.at.vector)
+
+    def along(self, change: FloatArray) -> FloatArray:
+        """Return ``J change``."""
+        moved = self.inner.along(change).reshape(len(self.X), -1)
+        return np.asarray(np.einsum("nij,nj->ni", self.mixes, moved).ravel())
+
+    def gradient(self, u: FloatArray) -> FloatArray:
+        """Return ``J' u``."""
+        back = np.einsum("nij,ni->nj", self.mixes, u.reshape(len(self.X), -1))
+        return self.inner.gradient(back.ravel())
+
+    def matrix(self) -> FloatArray:
+        """Return ``J`` written out."""
+        return self.inner.matrix(self.mixes)
+
+    def normal(self, *, n_rows: int = 512) -> FloatArray:
+        """Return the upper triangle of ``J'J``, from a block of answers at a time."""
+        # As many rows an input as there are answers have the same products.
+        roots = np.asarray(np.linalg.qr(self.mixes, mode="r"))
+        p, n_inputs = self.shape[1], max(1, n_rows // roots.shape[1])
+        normal = np.zeros((p, p), order="F")
+        for i in range(0, len(self.X), n_inputs):
+            check_cancelled()
+            part = slice(i, i + n_inputs)
+            J = MixedDerivative(self.at, self.X[part], roots[part]).matrix()
+            normal = dsyrk(1.0, J.T, beta=1.0, c=normal, overwrite_c=True)
+        return np.asarray(normal)
+
+    def coordinates(self, *, white: bool) -> Coordinates:
+        """Return those of answers with the squares that they have in all mixes."""
+        sizes = np.sqrt((self.mixes**2).sum(axis=1))
+        return NetworkDerivative(self.at, self.X, sizes).coordinates(white=white)
+
+    def in_single(self) -> "MixedDerivative":
+        """Return it as it is."""
+        return self
 
 
 class ColumnScales:
