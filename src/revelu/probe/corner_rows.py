@@ -20,7 +20,7 @@ from revelu.probe.corner_kinks import CornerKinks, CornerLines
 from revelu.probe.corner_units import CornerUnit, alike
 from revelu.probe.draws import Draws
 from revelu.probe.seen_filters import SeenFilter, associated
-from revelu.types import IntArray
+from revelu.types import FloatArray, IntArray
 
 __all__ = ["CornerRows"]
 
@@ -149,7 +149,7 @@ class CornerRows:
             self.corners[turns, entry] = CornerEnds(corner, _turned(*turns), entry[1:])
         return self.corners[turns, entry]
 
-    def look_beside(self, least: float) -> bool:
+    def look_beside(self, least: float, patches: FloatArray | None = None) -> bool:
         """Find filters beside those that are known, and return whether there are any.
 
         Lines are asked along pixels at corners across which answers differ most by what those do
@@ -159,9 +159,11 @@ class CornerRows:
         ----------
         least : float
             What may be left of a line, in what errors leave at most.
+        patches : ndarray, shape (n, channels, rows, columns), optional
+            Where others may be on, which are looked at in each corner.
         """
         n_before = len(self.found)
-        unknown = self._unknown()
+        unknown = self._unknown(patches)
         log.debug("unknown: %s", unknown)
         for _ in range(self.how.most_rounds[0]):
             at = max(unknown, key=lambda at: unknown[at])
@@ -187,12 +189,14 @@ class CornerRows:
             del unknown[at]
         return False
 
-    def _unknown(self) -> dict[Corner, float]:
+    def _unknown(self, patches: FloatArray | None) -> dict[Corner, float]:
         """What is left of lines at corners, in what the errors of filters leave at most."""
         at_corners = [entry for entry in self._entries if not any(entry[1:])]
         unknown: dict[Corner, float] = {}
         for at in product(self.boxes, {self.entry: 0, **dict.fromkeys(at_corners)}):
             ends = self._corner(*at)
+            if patches is not None:
+                ends.ask(ends.showing(patches))
             unknown[at] = ends.hold_against(self.found, self.how.asked[0], ties=self.ties)
         return unknown
 

@@ -14,15 +14,17 @@ from revelu.errors import LimitReachedError, SaturatedError
 from revelu.network import LayeredNetwork
 from revelu.network.images import Image
 from revelu.network.open_filters import OpenFilters
+from revelu.numerics.confidence import SIGMAS
 from revelu.numerics.interruption import interruptible
 from revelu.probe.corner_kinks import CornerLines
 from revelu.probe.corner_rows import CornerRows
 from revelu.probe.draws import Draws
 from revelu.probe.window_images import WindowImages
+from revelu.probe.wrong_patches import WrongPatches
 from revelu.recover.method import Candidate, Disagreement, Search, Why
 from revelu.recover.structured.joint_fit import JointFit
 from revelu.recover.structured.pixel_rows import PixelRows
-from revelu.types import FloatArray
+from revelu.types import BoolArray, FloatArray
 
 __all__ = ["StructureInBox"]
 
@@ -45,12 +47,15 @@ class StructureInBox(Search):
     """and answers this many of their errors."""
     most_looks: int = 3
     """Fits, and looks for filters beside those of them."""
+    n_settled: int = 15
+    """Solutions of a fit to most of the answers."""
     rows: list[tuple[FloatArray, FloatArray]] = field(default_factory=list, init=False)
     """Images of which the first row varies, and their answers."""
     X: FloatArray = field(init=False)
     Y: FloatArray = field(init=False)
     fit: JointFit = field(init=False)
-    """Images, what they were answered, and the last fit."""
+    measured: JointFit = field(init=False)
+    """Images, what they were answered, the last fit, and that of filters as they were measured."""
 
     def __post_init__(self) -> None:
         self.X, self.Y = np.empty((0, self.oracle.dim_in)), np.empty((0, len(self.noise.scale)))
@@ -95,7 +100,7 @@ class StructureInBox(Search):
             return "no corner shows filters"
         left = np.inf
         for n_looks in range(self.most_looks):
-            if n_looks and not corners.look_beside(0.0):
+            if n_looks and not corners.look_beside(0.0, self._wrong(corners)):
                 break
             laid = self._laid_out(corners.open_filters, draws)
             if laid is not None and laid.n_features <= self.most_features:
@@ -139,6 +144,7 @@ class StructureInBox(Search):
         # Filters stay where they were measured as long as some may be missing.
         measured = replace(fit, is_held=filters.are_measured)
         left = measured.run(0.0, 12)
+        self.measured = replace(measured)
         if left > self.most_left * self.noise.overall:
             self.fit = measured
             return LayeredNetwork(measured.layers()), left
@@ -154,6 +160,23 @@ class StructureInBox(Search):
             self.fit = fit.only(shares > self.noise.overall)
             after = self.fit.run(0.0)
         return LayeredNetwork(self.fit.layers()), after
+
+    def _wrong(self, corners: CornerRows) -> FloatArray | None:
+        """Patches where filters as they were measured are wrong, though right at most images."""
+        fit = self.measured
+        left = fit.settle(self.n_settled)
+        network, most = LayeredNetwork(fit.layers()), SIGMAS * float(np.median(left))
+
+        def are_wrong(X: FloatArray, Y: FloatArray) -> BoolArray:
+            errors = self.noise.sigma_at(X, Y).max(axis=1)
+            errors = errors / self.noise.sigma_at(self.X, self.Y).max(axis=1).min()
+            return np.asarray(np.linalg.norm(network(X) - Y, axis=1) / errors > most)
+
+        wrong = np.argsort(-left)[: corners.how.asked[2]]
+        wrong = wrong[left[wrong] > most]
+        right = self.rng.choice(np.argsort(left)[: len(left) // 2], len(wrong))
+        places = WrongPatches(corners.draws, corners.image, are_wrong)
+        return places.find(self.X[wrong], self.X[right], corners.extent) if len(wrong) else None
 
     def _refitted(self, X: FloatArray) -> tuple[LayeredNetwork, float]:
         """As :meth:`_fitted`, to more images."""

@@ -17,6 +17,7 @@ import scipy.linalg
 from revelu.errors import SaturatedError
 from revelu.network.layers import Convolution, Dense, Layer, Pooling, Prelu, Relu
 from revelu.numerics.confidence import SIGMAS
+from revelu.numerics.reweighting import LeastDeviations
 from revelu.types import BoolArray, FloatArray
 
 __all__ = ["JointFit"]
@@ -86,6 +87,18 @@ class JointFit:
                 self.conv, self.slopes, self.A, left = before
             if left > before[3] * (1.0 - chance):
                 break
+        return left
+
+    def settle(self, n_steps: int) -> FloatArray:
+        """Fit the dense layer to most answers; return what is left of each, (n,), all weighed."""
+        weights, left = self.weights, np.empty(0)
+        for _ in range(n_steps):
+            self._factor = None
+            self._solve()
+            P, Y = self._features(), self.Y * self.weights[:, None]
+            left = np.linalg.norm(Y - P @ self.A, axis=1) * weights / self.weights
+            self.weights = weights * LeastDeviations(0.0)(left)
+        self.weights, self._factor = weights, None
         return left
 
     def shares(self) -> FloatArray:
