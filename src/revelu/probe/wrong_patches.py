@@ -2,7 +2,8 @@
 
 A filter that is hardly ever on is so somewhere in many images, which have as many places as pixels.
 Where an image is wrong, the rest of it gives way to an image that is right, as long as that leaves
-it wrong: by halving, first rows and then columns.
+it wrong: by halving, first rows and then columns (the least end of a prefix that is wrong is the
+end of a place that is).
 """
 
 from collections.abc import Callable
@@ -45,49 +46,29 @@ class WrongPatches:
         -------
         ndarray, shape (n, channels, rows, columns)
         """
-        n, shown = len(wrong), wrong
-        first = np.zeros((n, 2), dtype=np.intp)
-        for axis, size in enumerate(self.image.shape[1:]):
-            # Where a patch ends, and, of what ends there, where it begins.
-            last = self._halved(shown, right, axis, extent[axis], size, is_last=True)
-            shown = self._mixed(shown, right, axis, np.zeros(n, dtype=np.intp), last)
-            start = self._halved(shown, right, axis, 0, size - extent[axis], is_last=False)
-            start = np.minimum(start, last - extent[axis])
-            shown = self._mixed(shown, right, axis, start, last)
-            first[:, axis] = last - extent[axis]
-        images = shown.reshape(n, *self.image.shape)
-        return np.array(
-            [
-                x[:, row : row + extent[0], column : column + extent[1]]
-                for x, (row, column) in zip(images, first, strict=True)
-            ]
-        ).reshape(n, self.image.shape[0], *extent)
+        shown, ends = wrong, []
+        for axis, size in enumerate(extent):
+            # What ends there is no larger than that.
+            end = self._end(shown, right, axis, size)
+            shown = self._mixed(shown, right, axis, end - size, end)
+            ends.append(end)
+        images = shown.reshape(len(wrong), *self.image.shape)
+        found = [
+            x[:, row - extent[0] : row, column - extent[1] : column]
+            for x, row, column in zip(images, *ends, strict=True)
+        ]
+        return np.array(found).reshape(-1, self.image.shape[0], *extent)
 
-    def _halved(
-        self,
-        wrong: FloatArray,
-        right: FloatArray,
-        axis: int,
-        least: int,
-        most: int,
-        *,
-        is_last: bool,
-    ) -> IntArray:
-        """The least end, or the greatest start, with which images stay wrong, (n,)."""
-        n, size = len(wrong), self.image.shape[1 + axis]
-        low, high = np.full(n, least), np.full(n, most)
+    def _end(self, wrong: FloatArray, right: FloatArray, axis: int, least: int) -> IntArray:
+        """Rows, or columns, with which images stay wrong whatever comes after them, (n,)."""
+        low, high = np.full((2, len(wrong)), [[least], [self.image.shape[1 + axis]]])
         while (low < high).any():
-            middle = (low + high + (not is_last)) // 2
-            start, end = (np.zeros_like(middle), middle) if is_last else (middle, np.full(n, size))
-            X = self.draws.rounded(self._mixed(wrong, right, axis, start, end))
+            middle = (low + high) // 2
+            X = self.draws.rounded(self._mixed(wrong, right, axis, np.zeros_like(middle), middle))
             are_wrong = self.are_wrong(X, self.draws.oracle(X))
-            is_lower = are_wrong if is_last else ~are_wrong
-            if is_last:
-                high, low = np.where(is_lower, middle, high), np.where(is_lower, low, middle + 1)
-            else:
-                high, low = np.where(is_lower, middle - 1, high), np.where(is_lower, low, middle)
+            low, high = np.where(are_wrong, low, middle + 1), np.where(are_wrong, middle, high)
             low = np.minimum(low, high)
-        return np.asarray(low)
+        return low
 
     def _mixed(
         self, inside: FloatArray, outside: FloatArray, axis: int, start: IntArray, end: IntArray
