@@ -6,14 +6,15 @@ it wrong: by halving, first rows and then columns (the least end of a prefix tha
 end of a place that is).
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
+from revelu.network import LayeredNetwork
 from revelu.network.images import Image
+from revelu.numerics.confidence import SIGMAS
 from revelu.probe.draws import Draws
-from revelu.types import BoolArray, FloatArray, IntArray
+from revelu.types import FloatArray, IntArray
 
 __all__ = ["WrongPatches"]
 
@@ -26,21 +27,39 @@ class WrongPatches:
     ----------
     draws : Draws
     image : Image
-    are_wrong : callable
-        Of images, (n, d), and their answers, (n, k): whether those are not what is known, (n,).
+    network : LayeredNetwork
+        What is known, right at most images.
     """
 
     draws: Draws
     image: Image
-    are_wrong: Callable[[FloatArray, FloatArray], BoolArray]
+    network: LayeredNetwork
 
-    def find(self, wrong: FloatArray, right: FloatArray, extent: tuple[int, int]) -> FloatArray:
+    def among(self, X: FloatArray, Y: FloatArray, extent: tuple[int, int], n: int) -> FloatArray:
+        """Return patches of some images, (m, d), answered (m, k), that are wrong: of n at most."""
+        left = self._left(X, Y)
+        most = SIGMAS * float(np.median(left))
+        wrong = np.argsort(-left)[:n]
+        wrong = wrong[left[wrong] > most]
+        right = self.draws.rng.choice(np.argsort(left)[: len(left) // 2], len(wrong))
+        return self.find(X[wrong], X[right], extent, most)
+
+    def _left(self, X: FloatArray, Y: FloatArray) -> FloatArray:
+        """What is left of answers, in their errors, (n,)."""
+        errors = self.draws.noise.sigma_at(X, Y)
+        return np.asarray(np.linalg.norm((self.network(X) - Y) / errors, axis=1))
+
+    def find(
+        self, wrong: FloatArray, right: FloatArray, extent: tuple[int, int], most: float
+    ) -> FloatArray:
         """Return a patch of each of some images, (n, d), that are wrong beside others, (n, d).
 
         Parameters
         ----------
         extent : (int, int)
             Rows and columns of a patch.
+        most : float
+            What is left of a right answer, in its errors.
 
         Returns
         -------
@@ -49,7 +68,7 @@ class WrongPatches:
         shown, ends = wrong, []
         for axis, size in enumerate(extent):
             # What ends there is no larger than that.
-            end = self._end(shown, right, axis, size)
+            end = self._end(shown, right, axis, size, most)
             shown = self._mixed(shown, right, axis, end - size, end)
             ends.append(end)
         images = shown.reshape(len(wrong), *self.image.shape)
@@ -59,13 +78,15 @@ class WrongPatches:
         ]
         return np.array(found).reshape(-1, self.image.shape[0], *extent)
 
-    def _end(self, wrong: FloatArray, right: FloatArray, axis: int, least: int) -> IntArray:
+    def _end(
+        self, wrong: FloatArray, right: FloatArray, axis: int, least: int, most: float
+    ) -> IntArray:
         """Rows, or columns, with which images stay wrong whatever comes after them, (n,)."""
         low, high = np.full((2, len(wrong)), [[least], [self.image.shape[1 + axis]]])
         while (low < high).any():
             middle = (low + high) // 2
             X = self.draws.rounded(self._mixed(wrong, right, axis, np.zeros_like(middle), middle))
-            are_wrong = self.are_wrong(X, self.draws.oracle(X))
+            are_wrong = self._left(X, self.draws.oracle(X)) > most
             low, high = np.where(are_wrong, low, middle + 1), np.where(are_wrong, middle, high)
             low = np.minimum(low, high)
         return low

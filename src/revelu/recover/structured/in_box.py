@@ -15,7 +15,6 @@ from revelu.errors import LimitReachedError, SaturatedError
 from revelu.network import LayeredNetwork
 from revelu.network.images import Image
 from revelu.network.open_filters import OpenFilters
-from revelu.numerics.confidence import SIGMAS
 from revelu.numerics.interruption import interruptible
 from revelu.probe.corner_kinks import CornerLines
 from revelu.probe.corner_rows import CornerRows
@@ -25,7 +24,7 @@ from revelu.probe.wrong_patches import WrongPatches
 from revelu.recover.method import Candidate, Disagreement, Search, Why
 from revelu.recover.structured.joint_fit import JointFit
 from revelu.recover.structured.pixel_rows import PixelRows
-from revelu.types import BoolArray, FloatArray
+from revelu.types import FloatArray
 
 __all__ = ["StructureInBox"]
 
@@ -51,8 +50,6 @@ class StructureInBox(Search):
     """and answers this many of their errors."""
     most_looks: int = 3
     """Fits, and looks for filters beside those of them."""
-    n_settled: int = 15
-    """Solutions of a fit to most of the answers."""
     rows: list[tuple[FloatArray, FloatArray]] = field(default_factory=list, init=False)
     """Images of which the first row varies, and their answers."""
     X: FloatArray = field(init=False)
@@ -114,8 +111,8 @@ class StructureInBox(Search):
     def _explained(self, network: LayeredNetwork | None, left: float) -> Found:
         """Fit filters, and look for those that a fit lacks, from what a network leaves."""
         for n_looks in range(self.most_looks):
-            is_first = not (n_looks or len(self.X))
-            if not is_first and not self.corners.look_beside(0.0, self._wrong()):
+            is_later = n_looks or len(self.X)
+            if is_later and not self.corners.look_beside(0.0, self._wrong()):
                 break
             laid = self._laid_out(self.corners.open_filters, self.corners.draws)
             if laid is not None and laid.n_features <= self.most_features:
@@ -178,27 +175,19 @@ class StructureInBox(Search):
 
     def _wrong(self) -> FloatArray | None:
         """Patches where filters as they were measured are wrong, though right at most images."""
-        if not len(self.X):
+        if not len(self.X) or self.corners.extent is None:
             return None
-        corners, fit = self.corners, self.measured
-        left = fit.settle(self.n_settled)
-        network, most = LayeredNetwork(fit.layers()), SIGMAS * float(np.median(left))
-
-        def are_wrong(X: FloatArray, Y: FloatArray) -> BoolArray:
-            errors = self.noise.sigma_at(X, Y).max(axis=1)
-            errors = errors / self.noise.sigma_at(self.X, self.Y).max(axis=1).min()
-            return np.asarray(np.linalg.norm(network(X) - Y, axis=1) / errors > most)
-
-        wrong = np.argsort(-left)[: corners.how.asked[2]]
-        wrong = wrong[left[wrong] > most]
-        right = self.rng.choice(np.argsort(left)[: len(left) // 2], len(wrong))
-        places = WrongPatches(corners.draws, corners.image, are_wrong)
-        return places.find(self.X[wrong], self.X[right], corners.extent) if len(wrong) else None
+        self.measured.settle()
+        network = LayeredNetwork(self.measured.layers())
+        places = WrongPatches(self.corners.draws, self.corners.image, network)
+        return places.among(self.X, self.Y, self.corners.extent, self.corners.how.asked[2])
 
     def _refitted(self, X: FloatArray) -> Found:
         """The last fit, to more images; where it cannot be right there, with more filters."""
-        asked = dict(zip(("X", "Y", "weights"), self._asked(X), strict=True))
-        self.fit, self.measured = (replace(fit, **asked) for fit in (self.fit, self.measured))
+        asked, answers, weights = self._asked(X)
+        self.fit, self.measured = (
+            replace(fit, X=asked, Y=answers, weights=weights) for fit in (self.fit, self.measured)
+        )
         left = self.fit.run(0.0)
         network = LayeredNetwork(self.fit.layers())
         is_right = left <= self.alike * self.noise.overall

@@ -89,17 +89,20 @@ class JointFit:
                 break
         return left
 
-    def settle(self, n_steps: int) -> FloatArray:
-        """Fit the dense layer to most answers; return what is left of each, (n,), all weighed."""
-        weights, left = self.weights, np.empty(0)
-        for _ in range(n_steps):
-            self._factor = None
+    def settle(self) -> None:
+        """Fit the dense layer to most answers, as long as that leaves less of most of them."""
+        weights, before, median = self.weights, np.inf, float(np.finfo(float).max)
+        # Medians differ by this much by chance.
+        chance = 1.0 / float(np.sqrt(len(weights)))
+        while median < before * (1.0 - chance):
+            self._factor, before = None, median
             self._solve()
-            P, Y = self._features(), self.Y * self.weights[:, None]
-            left = np.linalg.norm(Y - P @ self.A, axis=1) * weights / self.weights
-            self.weights = weights * LeastDeviations(0.0)(left)
+            left = np.linalg.norm(
+                self._features() @ self.A - self.Y * self.weights[:, None], axis=1
+            )
+            left *= weights / self.weights
+            self.weights, median = weights * LeastDeviations(0.0)(left), float(np.median(left))
         self.weights, self._factor = weights, None
-        return left
 
     def shares(self) -> FloatArray:
         """Root mean square of what each filter adds, relative to the answers, (filters,)."""
