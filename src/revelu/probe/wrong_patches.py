@@ -41,6 +41,8 @@ class WrongPatches:
         most = SIGMAS * float(np.median(left))
         wrong = np.argsort(-left)[:n]
         wrong = wrong[left[wrong] > most]
+        if not len(wrong):
+            return np.empty((0, self.image.shape[0], *extent))
         right = self.draws.rng.choice(np.argsort(left)[: len(left) // 2], len(wrong))
         return self.find(X[wrong], X[right], extent, most)
 
@@ -76,7 +78,7 @@ class WrongPatches:
             x[:, row - extent[0] : row, column - extent[1] : column]
             for x, row, column in zip(images, *ends, strict=True)
         ]
-        return np.array(found).reshape(-1, self.image.shape[0], *extent)
+        return np.array(found).reshape(len(wrong), -1, *extent)
 
     def _end(
         self, wrong: FloatArray, right: FloatArray, axis: int, least: int, most: float
