@@ -35,14 +35,19 @@ class WrongPatches:
     image: Image
     network: LayeredNetwork
 
-    def among(self, X: FloatArray, Y: FloatArray, extent: tuple[int, int], n: int) -> FloatArray:
-        """Return patches of some images, (m, d), answered (m, k), that are wrong: of n at most."""
+    def among(
+        self, X: FloatArray, Y: FloatArray, extent: tuple[int, int], n: int
+    ) -> FloatArray | None:
+        """Patches of those of some images, (m, d), answered (m, k), that are wrong: of n at most.
+
+        None where none of them is.
+        """
         left = self._left(X, Y)
         most = SIGMAS * float(np.median(left))
         wrong = np.argsort(-left)[:n]
         wrong = wrong[left[wrong] > most]
         if not len(wrong):
-            return np.empty((0, self.image.shape[0], *extent))
+            return None
         right = self.draws.rng.choice(np.argsort(left)[: len(left) // 2], len(wrong))
         return self.find(X[wrong], X[right], extent, most)
 
