@@ -69,9 +69,14 @@ class SeenFace:
     spread: FloatArray
 
     @property
+    def n_on(self) -> int:
+        """How many of them lie on it."""
+        return int(np.count_nonzero(self.face.agrees(self.P, self.places, self.spread)))
+
+    @property
     def is_all(self) -> bool:
-        """Whether all of them lie on it."""
-        return bool(self.face.agrees(self.P, self.places, self.spread).all())
+        """Whether all of them do."""
+        return self.n_on == len(self.places)
 
     def without(self, pixels: IntArray) -> "SeenFace":
         """Return it where it is known not to depend on some pixels."""
@@ -250,10 +255,27 @@ class CornerKinks:
                 D = without_kink(D, self.errors, P @ face.x, jump)
                 self.seen.append(SeenFace(face, jump, *those))
             if len(self.seen) == n_before:
+                self.seen = self._confirmed(slack)
                 known = np.array([one.jump for one in self.seen]).reshape(-1, D.shape[2])
                 apart = (kinks.jump[:, None] - known) / kinks.error[:, None]
                 is_known = (np.linalg.norm(apart, axis=2) <= slack).any(axis=1)
                 return np.asarray(kinks.line[~is_known])
+
+    def _confirmed(self, slack: float) -> list[SeenFace]:
+        """Those that show kinks which no face of more kinks does.
+
+        Kinks of two filters that are never far apart are as one, of both of their changes of slope,
+        whose face is neither's: nothing is left of them where those faces are taken away.
+        """
+        D, P, found = self.D, self.given, []
+        for one in sorted(self.seen, key=lambda one: -one.n_on):
+            kinks = LoneKinks.of(D, self.errors)
+            is_alike = np.linalg.norm((kinks.jump - one.jump) / kinks.error, axis=1) <= slack
+            those = P[kinks.line[is_alike]], kinks.place[is_alike], kinks.spread[is_alike]
+            if np.count_nonzero(one.face.agrees(*those)) >= self.how.starts[3]:
+                found.append(one)
+                D = without_kink(D, self.errors, P @ one.face.x, one.jump)
+        return found
 
     def _start(self, kinks: LoneKinks, i: int, slack: float) -> Face | None:
         """The face of a kink, measured once; None where those alike were tried often enough."""
