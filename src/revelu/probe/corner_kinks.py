@@ -147,9 +147,13 @@ class CornerKinks:
 
     @property
     def jumps(self) -> bool:
-        """Whether lines bend, but at none of the places as piecewise affine functions do."""
-        has_kinks = bool(len(LoneKinks.of(self.D, self.errors).line))
-        return not has_kinks and bool(bends(self.D, self.errors[:, None]).any())
+        """Whether lines bend, but at none of the places as piecewise affine functions do.
+
+        Between the last two points of a line, a jump is as a kink.
+        """
+        places = LoneKinks.of(self.D, self.errors).place
+        has_kinks = bool(((places >= 1.0) & (places <= self.D.shape[1])).any())
+        return not has_kinks and bool(bends(self.D[:, 1:-1], self.errors[:, None]).any())
 
     def _images(self, others: IntArray) -> FloatArray:
         """Images of a round."""
@@ -267,15 +271,17 @@ class CornerKinks:
         Kinks of two filters that are never far apart are as one, of both of their changes of slope,
         whose face is neither's: nothing is left of them where those faces are taken away.
         """
-        D, P, found = self.D, self.given, []
-        for one in sorted(self.seen, key=lambda one: -one.n_on):
+        D, P, is_seen = self.D, self.given, np.zeros(len(self.seen), dtype=bool)
+        for i in np.argsort([-one.n_on for one in self.seen], kind="stable"):
+            one = self.seen[i]
             kinks = LoneKinks.of(D, self.errors)
-            is_alike = np.linalg.norm((kinks.jump - one.jump) / kinks.error, axis=1) <= slack
+            error = np.sqrt(2.0) * kinks.error
+            is_alike = np.linalg.norm((kinks.jump - one.jump) / error, axis=1) <= slack
             those = P[kinks.line[is_alike]], kinks.place[is_alike], kinks.spread[is_alike]
             if np.count_nonzero(one.face.agrees(*those)) >= self.how.starts[3]:
-                found.append(one)
+                is_seen[i] = True
                 D = without_kink(D, self.errors, P @ one.face.x, one.jump)
-        return found
+        return [one for one, kept in zip(self.seen, is_seen, strict=True) if kept]
 
     def _start(self, kinks: LoneKinks, i: int, slack: float) -> Face | None:
         """The face of a kink, measured once; None where those alike were tried often enough."""
