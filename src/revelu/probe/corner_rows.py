@@ -62,8 +62,9 @@ class CornerRows:
     entry: tuple[int, int, int] = field(default=(0, 0, 0), init=False)
 
     def window(self) -> tuple[int, int] | None:
-        """Rows and columns that act together with the first pixel; None where most of them do.
+        """Rows and columns that act together with the first pixel.
 
+        None where most of them do, or nothing bends at the corner.
         Where all filters are 0 there, with the next pixel: as long as none before it is seen, no
         more than the first place of a filter sees it.
         """
@@ -85,7 +86,7 @@ class CornerRows:
                 found.append(nearest + 1)
             self.entry = entry
             return found[0], found[1]
-        return 1, 1
+        return None
 
     @property
     def _entries(self) -> list[tuple[int, int, int]]:

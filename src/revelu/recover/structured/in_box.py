@@ -101,7 +101,7 @@ class StructureInBox(Search):
         draws = Draws(self.oracle, self.noise, self.rng)
         corners = CornerRows(CornerLines(PixelRows.local), draws, image)
         if (window := corners.window()) is None:
-            return "neurons see most of the image"
+            return "at a corner nothing bends, or neurons see most of the image"
         corners.look(window)
         if not corners.found:
             return "no corner shows filters"
