@@ -288,6 +288,12 @@ def test_steep_probabilities_of_two_decimals_are_no_disagreement(seed):
     assert "disagree" not in verdict("verify", found.to_dict()).words
 
 
+def test_answers_that_hardly_vary_have_places_if_smaller_ones_have_as_many():
+    Y = np.array([[3.282], [3.283], [3.284], [3.285], [3.287], [-0.345], [-0.233]])
+    assert read_grid(Y) == Grid(10, places=3)
+    assert read_grid(np.vstack([Y, [[0.2331]]])) == Grid(10, digits=4)
+
+
 def test_large_half_precision_numbers_are_not_taken_for_decimals():
     Y = np.exp(np.random.default_rng(0).uniform(5.0, 11.0, (56, 1))).astype(np.float16)
     assert read_numbers(Y.astype(np.float64)).grid == Grid(2, digits=11)

@@ -6,8 +6,8 @@ import pytest
 from revelu.network import zoo
 from revelu.numerics.bisection import bisect
 from revelu.numerics.confidence import FALSE_ALARM, SIGMAS, standard_errors
-from revelu.oracle import Oracle, measure_noise
-from revelu.probe.gradient import Differences, Stencil, measure, unit_rows
+from revelu.oracle import Noisy, Oracle, measure_noise
+from revelu.probe.gradient import CheckedGradients, Differences, Stencil, measure, unit_rows
 
 D = 12
 
@@ -30,6 +30,10 @@ def test_a_stencil_is_exact_on_an_affine_function_and_asks_a_known_answer_not_ag
     for found in measure(lambda X: X @ A.T, stencils):
         np.testing.assert_allclose(found.values, Q @ A.T, atol=1e-13)
         assert found.apart.max() < 1e-13
+        # Of errors of answers: that aside, those of the differences, and the one at x in all.
+        shares = Q @ aside / 0.5
+        wanted = np.hypot(1.0, np.hypot(1.0 - shares.sum(), np.linalg.norm(shares)))
+        assert found.apart_error == pytest.approx(wanted)
         np.testing.assert_allclose(found.errors, 2**0.5 / 0.5)
 
 
@@ -40,6 +44,23 @@ def test_a_kink_and_a_saturated_answer_are_noticed():
     assert bent.is_finite
     assert bent.apart.max() > 0.01
     assert not stencil.measure(lambda X: np.full((len(X), 1), np.inf)).is_finite
+
+
+@pytest.mark.parametrize("j", range(D))
+def test_a_faint_kink_beside_one_direction_is_seen(j):
+    # A difference over 0.04 along coordinate j crosses it, and errs by 60 times its error.
+    sigma, crossed = 1e-6, 0.03
+    jump = 60.0 * np.sqrt(2.0) * sigma / (0.04 - crossed)
+
+    def answer(X):
+        return (X.sum(axis=1) + jump * np.maximum(X[:, j] - crossed, 0.0))[:, None]
+
+    oracle = Oracle(Noisy(sigma, seed=j)(answer), D)
+    noise = measure_noise(oracle, 1)
+    points, rng = np.zeros((20, D)), np.random.default_rng(j)
+    J, errors = CheckedGradients().measure(oracle, noise, points, np.ones(20), rng)
+    off = (J - 1.0) / noise.unit / errors[:, None, None]
+    assert np.abs(off).max() < SIGMAS
 
 
 @pytest.mark.parametrize("smooth", [False, True])

@@ -193,7 +193,7 @@ def read_grid(
     *,
     max_digits: int = 12,
     max_digits_float32: int = 6,
-    least_odds: float = 3.0,
+    least_odds: float = 1.0,
 ) -> Grid | None:
     """Tell to how few digits, or to multiples of what, answers were rounded; None of others.
 

@@ -5,9 +5,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from revelu.errors import InputError, SaturatedError, TargetError
+from revelu.numerics.float64 import EPS
 from revelu.numerics.links import NONE, Link
 from revelu.oracle.checks import checked_answer
 from revelu.oracle.company import Company, ask_more, root_mean_square
+from revelu.oracle.few_digits import RoundedAnswers
 from revelu.oracle.grid import Grid, nearest_float32
 from revelu.oracle.labels import are_labels
 from revelu.oracle.link_search import LinkSearch, with_digits
@@ -175,26 +177,15 @@ def _floor(
     elif link.has_head:
         nu = np.maximum(nu, _least_behind(link, numbers) / unit)
     if numbers.grid is not None and not is_random:
-        nu = _rounding_error(link, Y, answered, numbers, growth) / unit
-        inside = _computed(stencils, answered, numbers)
-        if numbers.is_half_precision and not link.has_head:
-            more = ask_more(oracle, stencils.more_of_half_precision, rng, company)
-            shown = more.error(stencils, lifted, company)
-            law, nu = _of_half_precision(stencils, shown / unit, nu)
-            repeat_difference = max(repeat_difference, more.largest_difference(unit))
-        elif not link.has_head and (
-            numbers.is_partly_float32 or (inside and not numbers.grid.by_output)
-        ):
-            company = replace(company, numbers=replace(numbers, law="float32"))
-            more = ask_more(oracle, stencils.more, rng, company)
-            shown = more.error(stencils, near, company)
-            nu = np.maximum(stencils.places * shown / unit, nu)
-            law = "float32" if nu.max() > 0.1 * np.finfo(np.float32).eps else "float64"
-            numbers = replace(numbers, law=law)
-            repeat_difference = max(repeat_difference, more.largest_difference(unit))
-        elif inside:
-            numbers = replace(numbers, inside=inside)
-            nu = _rounding_error(link, Y, answered, numbers, growth) / unit
+        sums = _of_sums(oracle.dim_in)
+        nu = np.maximum(_rounding_error(link, Y, answered, numbers, growth) / unit, sums)
+        company = replace(company, numbers=numbers)
+        found = RoundedAnswers(company, stencils, rng, answered, lifted, near, unit).found(nu)
+        law, nu, numbers = found.law, found.nu, found.numbers
+        shown = shown if found.shown is None else found.shown
+        repeat_difference = max(repeat_difference, found.repeat_difference)
+        if numbers.inside:
+            nu = np.maximum(_rounding_error(link, Y, answered, numbers, growth) / unit, sums)
     return NoiseFloor(
         law=law,
         nu=nu,
@@ -213,74 +204,9 @@ def _floor(
     )
 
 
-def _typical(shown: FloatArray, nu: FloatArray) -> float:
+def _typical(shown: FloatArray, nu: FloatArray) -> FloatArray:
     """Root mean square of the errors that all places show, in those of the places of largest."""
-    largest = float(shown.max(initial=0.0))
-    return min(largest / float(nu.max()), 1.0) if largest > 0.0 else 1.0
-
-
-def _of_half_precision(
-    stencils: Stencils, measured: FloatArray, rounding: FloatArray, *, inside: float = 1.5
-) -> tuple[str, FloatArray]:
-    """The law and the relative errors of half-precision answers, which may be computed in such.
-
-    Then inputs, and what is between the layers, are rounded as well, and the answers err by more
-    than ``inside`` times their own rounding.
-    """
-    measured = stencils.places * measured
-    if (measured <= inside * rounding).all():
-        return "rounded", rounding
-    return "half-precision", np.maximum(measured, rounding)
-
-
-def _computed(
-    stencils: Stencils,
-    answered: FloatArray,
-    numbers: Numbers,
-    *,
-    larger: float = 1.5,
-    fewest: int = 3,
-    worst: float = 0.9,
-) -> float:
-    """Which share of an answer its own arithmetic errs by, where that shows beside rounding.
-
-    Parameters
-    ----------
-    answered : ndarray, shape (n, k)
-    larger : float
-        The errors together, root mean square, in those of rounding: of twenty degrees of freedom
-        one in a thousand is so large by chance.
-    fewest : int
-        At least this number of the places err by more.
-    worst : float
-        The share is the quantile of that order of those at the places that show it.
-
-    Returns
-    -------
-    float
-        0 where rounding explains the errors.
-    """
-    Y = stencils.grouped(answered)
-    rounding = np.sqrt((numbers.error(Y) ** 2).mean(axis=1))
-    scatter = stencils.scatter(Y)
-    # Terms are larger farther out, and what rounds them.
-    over = (scatter > larger * rounding).sum(axis=0) >= fewest
-    near = stencils.is_near(np.ones(len(stencils.radii), dtype=np.bool_))
-    Y, rounding, scatter = Y[near], rounding[near], scatter[near]
-    ratio = scatter / np.maximum(rounding, np.finfo(np.float64).tiny)
-    # A kink makes of a stencil what no error does, in all outputs.
-    straight = ratio <= stencils.few_digits_ratio * np.maximum(np.median(ratio, axis=0), 1.0)
-    kept = straight.all(axis=1)
-    if not kept.any():
-        return 0.0
-    # One or two stencils may have a faint kink.
-    shows = ((ratio[kept] ** 2).mean(axis=0) > larger**2) & over
-    if not shows.any():
-        return 0.0
-    more, size = np.sqrt(np.maximum(scatter**2 - rounding**2, 0.0)), np.abs(Y).mean(axis=1)
-    told = kept[:, None] & shows & (more > larger * rounding)
-    # Answers next to saturation err by less, of which a mean would be.
-    return float(np.quantile(more[told] / size[told], worst)) if told.any() else 0.0
+    return np.where(shown > 0.0, np.minimum(shown / nu, 1.0), 1.0)
 
 
 def _link(
@@ -479,8 +405,12 @@ def _relative_error(numbers: Numbers, measured: FloatArray, d: int, places: floa
     if numbers.law == "float32":
         # Rounding an answer errs by 0.14 to 0.29 of eps, uniform in half a unit on both sides.
         return np.asarray(np.maximum(places * measured, 0.25 * numbers.eps))
-    # The rounding of an inner product of length d.
-    return np.asarray(np.maximum(measured, 0.5 * numbers.eps * np.sqrt(d)))
+    return np.asarray(np.maximum(measured, _of_sums(d)))
+
+
+def _of_sums(d: int) -> float:
+    """The rounding of an inner product of length d in float64, relative to its terms."""
+    return float(0.5 * EPS * np.sqrt(d))
 
 
 def _rounding_error(

@@ -55,7 +55,7 @@ class NoiseFloor:
         Whether the answers are names of classes, as numbers.
     drawn_anew : ndarray, shape (k + 1,), or None
         Of probabilities, the standard error of each class's where it is noise that is drawn anew.
-    typical : float
+    typical : ndarray, shape (k,), or 1
         Root mean square of an answer's error at all places, in that of ``nu``.
     grows : bool
         Whether errors grow with the inputs, as terms that are summed do; noise that is added to
@@ -77,7 +77,7 @@ class NoiseFloor:
     are_shares: bool = False
     of_labels: bool = False
     drawn_anew: FloatArray | None = None
-    typical: float = 1.0
+    typical: FloatArray | float = 1.0
     grows: bool = True
     steady: float = 0.0
 
@@ -100,9 +100,11 @@ class NoiseFloor:
         if self.grid is None:
             errs_by_answer = self.errs_inside and self.link.has_head
             return np.maximum(self.errors, self.rounding(Y)) if errs_by_answer else self.errors
-        # The target's own arithmetic is the floor where a spacing is tiny.
-        floor = np.finfo(np.float32).eps * self.errors
-        return np.asarray(np.maximum(self.numbers.error(Y), floor))
+        return np.asarray(np.maximum(self.numbers.error(Y), self._of_sums(np.sqrt(2.0))))
+
+    def _of_sums(self, growth: FloatArray | float) -> FloatArray:
+        """What is summed before it is rounded has the digits of float64 at best, (..., k)."""
+        return EPS * np.multiply.outer(growth, self.scale)
 
     def sigma_at(self, X: FloatArray, Y: FloatArray) -> FloatArray:
         """Standard errors of answers ``Y (n, k)`` at any inputs ``X (n, d)``, shape (n, k).
@@ -111,21 +113,21 @@ class NoiseFloor:
         digits errs as the terms that are summed.  Tests of single answers have to allow for this
         much: some places err by more than others.
         """
-        return self._errors_at(X, Y, self.errors)
+        return self._errors_at(X, Y, 1.0)
 
     def typical_at(self, X: FloatArray, Y: FloatArray) -> FloatArray:
         """The same in the root mean square of all places, as errors of estimates follow from it."""
-        return self._errors_at(X, Y, self.typical * self.errors)
+        return self._errors_at(X, Y, self.typical)
 
-    def _errors_at(self, X: FloatArray, Y: FloatArray, errors: FloatArray) -> FloatArray:
+    def _errors_at(self, X: FloatArray, Y: FloatArray, share: FloatArray | float) -> FloatArray:
         if self.grid is not None:
-            # What is summed before it is rounded has the digits of float64 at best.
-            return np.maximum(self.sigma(Y), EPS * np.outer(self.growth(X), self.scale))
+            return np.maximum(self.numbers.error(Y), self._of_sums(self.growth(X)))
         growth = self.growth(X) / np.sqrt(2.0) if self.grows else np.ones(len(X))
         # An output that has answered 0 alone errs by its own rounding where it answers more.
         told = np.where(np.isfinite(Y), Y, 0.0)
-        found = np.maximum(np.outer(growth, errors), self.numbers.last_place(told))
-        return np.maximum(found, self.rounding(Y)) if self.errs_inside else found
+        found = np.outer(growth, self.errors)
+        found = np.maximum(found, self.rounding(Y)) if self.errs_inside else found
+        return np.maximum(share * found, self.numbers.last_place(told))
 
     def rounding(self, Y: FloatArray) -> FloatArray:
         """What answers of that size err by where they are computed in few digits, shape (n, k)."""

@@ -47,9 +47,6 @@ class Stencils:
         answers have to allow for.
     few_digits_ratio : float
         There, kinks make what a stencil shows larger than the median by more than this.
-    nothing : float
-        No error is so small a share of what a kink shows, which is 3,000 errors of a float32
-        answer.
     curved_factor : float
         By how much second differences exceed the noise where a target curves.
     """
@@ -65,7 +62,6 @@ class Stencils:
     half_step: float = 2.0**-8
     places: float = 2.0
     few_digits_ratio: float = 8.0
-    nothing: float = 1e-6
 
     @property
     def n_queries(self) -> int:
@@ -160,7 +156,11 @@ class Stencils:
         """
         powers = self._turns[:, None] ** np.arange(3)
         basis = np.linalg.qr(powers)[0]
-        rest = Y - np.einsum("ij,sjk->sik", basis @ basis.T, Y)
+        # Neighbours differ by a number without error, which the parabola's own rounding is small
+        # beside: of float64 answers themselves it would be larger than what they err by.
+        with np.errstate(invalid="ignore"):
+            Y = Y - Y[:, self.n_points // 2, None]
+            rest = Y - np.einsum("ij,sjk->sik", basis @ basis.T, Y)
         return np.asarray(np.sqrt((rest**2).sum(axis=1) / self.n_free))
 
     def grow(self, Y: FloatArray, growth: FloatArray) -> bool:
@@ -190,15 +190,14 @@ class Stencils:
         """Standard error of an answer by output, root mean square of those without a kink.
 
         It is 0 where all have one.  Where all neurons are off, nothing errs, which says nothing of
-        the rest: what the parabola leaves there is its own rounding, a billionth of what others
-        show.
+        the rest.
 
         Parameters
         ----------
         scatter : ndarray, shape (n_stencils, k)
             As :meth:`scatter` gives it.
         """
-        errs = scatter > self.nothing * scatter.max(axis=0)
+        errs = scatter > 0.0
         typical = np.nanmedian(np.where(errs | ~errs.any(axis=0), scatter, np.nan), axis=0)
         # A kink that shows in one output is in all.
         straight = (scatter <= self.few_digits_ratio * typical).all(axis=1, keepdims=True)

@@ -117,7 +117,6 @@ def inward_jacobian(
         slopes = Stencil(x, axes, steps, aside=aside).measure(ask)
         if not slopes.is_finite:
             raise SaturatedError("the target is saturated beside a line")
-        # Within a piece the answer aside differs by the errors of three answers, about.
-        if (slopes.apart <= 3.0 * SIGMAS * error).all():
+        if (slopes.apart <= SIGMAS * slopes.apart_error * error).all():
             return slopes.values.T
     return None

@@ -30,6 +30,8 @@ class Slopes:
         Standard errors, in units of an answer's.
     apart : ndarray, shape (k,)
         How far the answer aside is off the one that the derivatives predict; 0 if not asked.
+    apart_error : float
+        Standard error of that, in units of an answer's.
     answer : ndarray, shape (k,)
         The target's answer at the point itself.
     """
@@ -37,6 +39,7 @@ class Slopes:
     values: FloatArray
     errors: FloatArray
     apart: FloatArray
+    apart_error: float
     answer: FloatArray
 
     @property
@@ -83,10 +86,14 @@ class Stencil:
         m = len(self.steps)
         with np.errstate(invalid="ignore"):
             values = (Y[len(Y) - m - (self.aside is not None) :][:m] - fx) / self.steps[:, None]
-            apart = np.zeros(Y.shape[1])
+            apart, apart_error = np.zeros(Y.shape[1]), 0.0
             if self.aside is not None:
-                apart = np.abs(Y[-1] - fx - self.directions @ self.aside @ values)
-        return Slopes(values, 2.0**0.5 / np.abs(self.steps), apart, fx)
+                along = self.directions @ self.aside
+                apart = np.abs(Y[-1] - fx - along @ values)
+                # Of the answer aside, of that at x, which every difference takes, and of others.
+                shares = along / self.steps
+                apart_error = float(np.linalg.norm([1.0, 1.0 - shares.sum(), *shares]))
+        return Slopes(values, 2.0**0.5 / np.abs(self.steps), apart, apart_error, fx)
 
     def measure(self, ask: Ask) -> Slopes:
         """Ask and read."""
@@ -165,7 +172,7 @@ class CheckedGradients:
         for share in self.steps:
             if not len(todo):
                 break
-            aside, steps = unit_rows(rng, len(todo), m) @ Q, share * reach[todo]
+            aside, steps = _signs(rng, len(todo), m) @ Q, share * reach[todo]
             stencils = [
                 Stencil(x, own[i] @ Q, np.full(len(own[i]), step), aside=2.0 * step * w)
                 for i, x, step, w in zip(todo, points[todo], steps, aside, strict=True)
@@ -177,7 +184,7 @@ class CheckedGradients:
             for i, found in zip(todo, measured, strict=True):
                 at = points[i : i + 1], found.answer[None]
                 sigma = noise.sigma_at(*at)[0]
-                if found.is_finite and (found.apart <= SIGMAS * np.sqrt(10.0 + m) * sigma).all():
+                if found.is_finite and (found.apart <= SIGMAS * found.apart_error * sigma).all():
                     J[i] = found.values.T @ own[i]
                     usual = float(np.sqrt(((noise.typical_at(*at) / unit) ** 2).mean()))
                     errors[i] = usual * np.linalg.norm(found.errors) / np.sqrt(m)
@@ -186,6 +193,17 @@ class CheckedGradients:
                     own[i] = np.eye(m)
             todo = np.array(failed, dtype=np.intp)
         return J, errors
+
+
+def _signs(rng: np.random.Generator, n: int, m: int) -> FloatArray:
+    """Draw unit vectors of entries of one size, (n, m): what is wrong with any direction shows.
+
+    Over two steps their sum of 1/2 takes the answer at the point itself out of the check, which
+    every difference errs by.
+    """
+    n_plus = round((m + np.sqrt(m) / 2) / 2)
+    signs = np.where(np.arange(m) < n_plus, 1.0, -1.0) / np.sqrt(m)
+    return rng.permuted(np.tile(signs, (n, 1)), axis=1)
 
 
 @dataclass(frozen=True, eq=False)

@@ -186,7 +186,7 @@ def test_a_level_passes_on_what_is_below_it_after_an_empty_one_above(monkeypatch
 
 def test_a_search_that_is_cut_says_which_upper_neurons_it_has_seen():
     truth = zoo.random_network([8, 6, 6, 6, 1], seed=3)
-    recovery = revelu.extract(truth, method="deep", seed=3, budget=5_500)
+    recovery = revelu.extract(truth, method="deep", seed=4, budget=5_500)
     assert recovery.status is Status.BUDGET_EXHAUSTED
     [said] = [line for line in recovery.evidence if "seen by their surfaces" in line]
     counts = [int(n) for n in re.findall(r"(\d+) in hidden layer [2-9]", said)]

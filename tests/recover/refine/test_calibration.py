@@ -4,7 +4,9 @@ import itertools
 
 import numpy as np
 import pytest
-from calibration import FAR, HIGH, LOW, MOST_FAR, NETWORKS, Found, measure
+from calibration import FAR, HIGH, LAWS, LOW, MOST_FAR, NETWORKS, Found, measure
+
+from revelu.oracle import Oracle, measure_noise
 
 SEED = 8_661_000
 
@@ -30,16 +32,31 @@ def are_true(z):
             ),
             ("narrow, 6-4-1", "wide, 4-10-2", "two layers, 6-4-3-1"),
         ),
-        # Of few neurons some places err by far more than others in float32.
-        *itertools.product(("float32",), ("wide, 4-10-2", "10-16-1", "20-30-3")),
+        *itertools.product(
+            ("float64", "float32", "float16"), ("wide, 4-10-2", "10-16-1", "20-30-3")
+        ),
+        ("float16", "narrow, 6-4-1"),
     ],
 )
 def test_places_jumps_and_gradients_err_by_what_they_say(law, name):
     found = Found()
-    for seed in range(SEED, SEED + 3):
+    # Of a computation's errors a few places of one network are most.
+    for seed in range(SEED, SEED + (8 if law in {"float64", "float16"} else 3)):
         measure(law, NETWORKS[name](seed), seed, found, recovers=False)
     for kind in ("place", "jump", "gradient"):
         are_true(found.z[kind])
+
+
+@pytest.mark.parametrize("seed", [9_520_001, 9_520_003])
+def test_sums_of_half_precision_numbers_on_one_grid_err_by_more_than_its_step(seed):
+    target, truth = LAWS["float16"](NETWORKS["narrow, 6-4-1"](seed))
+    with Oracle(target, truth.dim_in) as oracle:
+        noise = measure_noise(oracle, seed)
+    X = np.random.default_rng(seed).standard_normal((4000, truth.dim_in))
+    Y = target(X)
+    assert noise.law == "half-precision"
+    z = (Y - truth(X)) / noise.typical_at(X, Y)
+    assert LOW <= np.sqrt(np.mean(z**2)) <= HIGH
 
 
 @pytest.mark.parametrize("law", ["float32", "6 decimals", "noise of 1e-05"])
