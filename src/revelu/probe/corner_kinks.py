@@ -259,29 +259,11 @@ class CornerKinks:
                 D = without_kink(D, self.errors, P @ face.x, jump)
                 self.seen.append(SeenFace(face, jump, *those))
             if len(self.seen) == n_before:
-                self.seen = self._confirmed(slack)
+                self.seen = _confirmed(self.seen, self.D, self.errors, P, (slack, fewest))
                 known = np.array([one.jump for one in self.seen]).reshape(-1, D.shape[2])
                 apart = (kinks.jump[:, None] - known) / kinks.error[:, None]
                 is_known = (np.linalg.norm(apart, axis=2) <= slack).any(axis=1)
                 return np.asarray(kinks.line[~is_known])
-
-    def _confirmed(self, slack: float) -> list[SeenFace]:
-        """Those that show kinks which no face of more kinks does.
-
-        Kinks of two filters that are never far apart are as one, of both of their changes of slope,
-        whose face is neither's: nothing is left of them where those faces are taken away.
-        """
-        D, P, is_seen = self.D, self.given, np.zeros(len(self.seen), dtype=bool)
-        for i in np.argsort([-one.n_on for one in self.seen], kind="stable"):
-            one = self.seen[i]
-            kinks = LoneKinks.of(D, self.errors)
-            error = np.sqrt(2.0) * kinks.error
-            is_alike = np.linalg.norm((kinks.jump - one.jump) / error, axis=1) <= slack
-            those = P[kinks.line[is_alike]], kinks.place[is_alike], kinks.spread[is_alike]
-            if np.count_nonzero(one.face.agrees(*those)) >= self.how.starts[3]:
-                is_seen[i] = True
-                D = without_kink(D, self.errors, P @ one.face.x, one.jump)
-        return [one for one, kept in zip(self.seen, is_seen, strict=True) if kept]
 
     def _start(self, kinks: LoneKinks, i: int, slack: float) -> Face | None:
         """The face of a kink, measured once; None where those alike were tried often enough."""
@@ -342,6 +324,31 @@ class CornerKinks:
         shifts = -(G @ (jump / error)) / float(np.linalg.norm(jump / error)) ** 2
         left = np.linalg.norm(G + np.outer(shifts, jump / error), axis=1)
         return shifts, left <= np.sqrt(len(jump)) + SIGMAS
+
+
+def _confirmed(
+    seen: list[SeenFace],
+    D: FloatArray,
+    errors: FloatArray,
+    P: FloatArray,
+    least: tuple[float, int],
+) -> list[SeenFace]:
+    """Faces on which enough kinks are left where the faces of more kinks are taken away.
+
+    Kinks of two filters that are never far apart are as one, of both of their changes of slope,
+    whose face is neither's: nothing is left of them where those faces are taken away.
+    """
+    slack, fewest = least
+    is_seen = np.zeros(len(seen), dtype=bool)
+    for i in np.argsort([-one.n_on for one in seen], kind="stable"):
+        kinks, one = LoneKinks.of(D, errors), seen[i]
+        apart = (kinks.jump - one.jump) / (np.sqrt(2.0) * kinks.error)
+        is_alike = np.linalg.norm(apart, axis=1) <= slack
+        those = P[kinks.line[is_alike]], kinks.place[is_alike], kinks.spread[is_alike]
+        if np.count_nonzero(one.face.agrees(*those)) >= fewest:
+            is_seen[i] = True
+            D = without_kink(D, errors, P @ one.face.x, one.jump)
+    return [one for one, kept in zip(seen, is_seen, strict=True) if kept]
 
 
 def _ends(D: FloatArray, error: FloatArray, place: float) -> tuple[int, int]:
