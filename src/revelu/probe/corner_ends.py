@@ -68,10 +68,7 @@ class CornerEnds:
         self.filters, self.ties = filters, ties
         wanted = n + 2 * self._features(self.X).shape[1]
         if wanted > len(self.X):
-            X = self._drawn(wanted - len(self.X))
-            D, errors = self._across(X)
-            self.X = np.concatenate([self.X, X])
-            self.D, self.errors = np.concatenate([self.D, D]), np.concatenate([self.errors, errors])
+            self.ask(self._drawn(wanted - len(self.X)))
         error = np.median(self.errors, axis=0)
         P = self._features(self.X)
         # Lines on which another filter bends leave much of all outputs: the others decide.
@@ -82,6 +79,19 @@ class CornerEnds:
         if (rest <= np.sqrt(self.D.shape[1]) + SIGMAS).all():
             return 0.0
         return float(self.unknown.max())
+
+    def ask(self, X: FloatArray) -> None:
+        """Ask at the ends of more lines, (n, size)."""
+        D, errors = self._across(X)
+        self.X = np.concatenate([self.X, X])
+        self.D, self.errors = np.concatenate([self.D, D]), np.concatenate([self.errors, errors])
+
+    def showing(self, patches: FloatArray) -> FloatArray:
+        """Lines whose corner shows patches, (n, channels, rows, columns)."""
+        X, turned = self.corner.drawn(len(patches)), patches[(slice(None), *self.sides)]
+        _, _, rows, columns = turned.shape
+        X[:, self.corner.pixels[:, :rows, :columns]] = turned
+        return X
 
     @property
     def _slack(self) -> FloatArray:

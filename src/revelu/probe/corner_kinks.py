@@ -69,9 +69,14 @@ class SeenFace:
     spread: FloatArray
 
     @property
+    def n_on(self) -> int:
+        """How many of them lie on it."""
+        return int(np.count_nonzero(self.face.agrees(self.P, self.places, self.spread)))
+
+    @property
     def is_all(self) -> bool:
-        """Whether all of them lie on it."""
-        return bool(self.face.agrees(self.P, self.places, self.spread).all())
+        """Whether all of them do."""
+        return self.n_on == len(self.places)
 
     def without(self, pixels: IntArray) -> "SeenFace":
         """Return it where it is known not to depend on some pixels."""
@@ -142,9 +147,13 @@ class CornerKinks:
 
     @property
     def jumps(self) -> bool:
-        """Whether lines bend, but at none of the places as piecewise affine functions do."""
-        has_kinks = bool(len(LoneKinks.of(self.D, self.errors).line))
-        return not has_kinks and bool(bends(self.D, self.errors[:, None]).any())
+        """Whether lines bend, but at none of the places as piecewise affine functions do.
+
+        Between the last two points of a line, a jump is as a kink.
+        """
+        places = LoneKinks.of(self.D, self.errors).place
+        has_kinks = bool(((places >= 1.0) & (places <= self.D.shape[1])).any())
+        return not has_kinks and bool(bends(self.D[:, 1:-1], self.errors[:, None]).any())
 
     def _images(self, others: IntArray) -> FloatArray:
         """Images of a round."""
@@ -250,6 +259,7 @@ class CornerKinks:
                 D = without_kink(D, self.errors, P @ face.x, jump)
                 self.seen.append(SeenFace(face, jump, *those))
             if len(self.seen) == n_before:
+                self.seen = _confirmed(self.seen, self.D, self.errors, P, (slack, fewest))
                 known = np.array([one.jump for one in self.seen]).reshape(-1, D.shape[2])
                 apart = (kinks.jump[:, None] - known) / kinks.error[:, None]
                 is_known = (np.linalg.norm(apart, axis=2) <= slack).any(axis=1)
@@ -314,6 +324,31 @@ class CornerKinks:
         shifts = -(G @ (jump / error)) / float(np.linalg.norm(jump / error)) ** 2
         left = np.linalg.norm(G + np.outer(shifts, jump / error), axis=1)
         return shifts, left <= np.sqrt(len(jump)) + SIGMAS
+
+
+def _confirmed(
+    seen: list[SeenFace],
+    D: FloatArray,
+    errors: FloatArray,
+    P: FloatArray,
+    least: tuple[float, int],
+) -> list[SeenFace]:
+    """Faces on which enough kinks are left where the faces of more kinks are taken away.
+
+    Kinks of two filters that are never far apart are as one, of both of their changes of slope,
+    whose face is neither's: nothing is left of them where those faces are taken away.
+    """
+    slack, fewest = least
+    is_seen = np.zeros(len(seen), dtype=bool)
+    for i in np.argsort([-one.n_on for one in seen], kind="stable"):
+        kinks, one = LoneKinks.of(D, errors), seen[i]
+        apart = (kinks.jump - one.jump) / (np.sqrt(2.0) * kinks.error)
+        is_alike = np.linalg.norm(apart, axis=1) <= slack
+        those = P[kinks.line[is_alike]], kinks.place[is_alike], kinks.spread[is_alike]
+        if np.count_nonzero(one.face.agrees(*those)) >= fewest:
+            is_seen[i] = True
+            D = without_kink(D, errors, P @ one.face.x, one.jump)
+    return [one for one, kept in zip(seen, is_seen, strict=True) if kept]
 
 
 def _ends(D: FloatArray, error: FloatArray, place: float) -> tuple[int, int]:

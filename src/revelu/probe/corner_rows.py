@@ -20,7 +20,7 @@ from revelu.probe.corner_kinks import CornerKinks, CornerLines
 from revelu.probe.corner_units import CornerUnit, alike
 from revelu.probe.draws import Draws
 from revelu.probe.seen_filters import SeenFilter, associated
-from revelu.types import IntArray
+from revelu.types import FloatArray, IntArray
 
 __all__ = ["CornerRows"]
 
@@ -62,8 +62,9 @@ class CornerRows:
     entry: tuple[int, int, int] = field(default=(0, 0, 0), init=False)
 
     def window(self) -> tuple[int, int] | None:
-        """Rows and columns that act together with the first pixel; None where most of them do.
+        """Rows and columns that act together with the first pixel.
 
+        None where most of them do, or nothing bends at the corner.
         Where all filters are 0 there, with the next pixel: as long as none before it is seen, no
         more than the first place of a filter sees it.
         """
@@ -85,7 +86,7 @@ class CornerRows:
                 found.append(nearest + 1)
             self.entry = entry
             return found[0], found[1]
-        return 1, 1
+        return None
 
     @property
     def _entries(self) -> list[tuple[int, int, int]]:
@@ -149,7 +150,7 @@ class CornerRows:
             self.corners[turns, entry] = CornerEnds(corner, _turned(*turns), entry[1:])
         return self.corners[turns, entry]
 
-    def look_beside(self, least: float) -> bool:
+    def look_beside(self, least: float, patches: FloatArray | None = None) -> bool:
         """Find filters beside those that are known, and return whether there are any.
 
         Lines are asked along pixels at corners across which answers differ most by what those do
@@ -159,9 +160,11 @@ class CornerRows:
         ----------
         least : float
             What may be left of a line, in what errors leave at most.
+        patches : ndarray, shape (n, channels, rows, columns), optional
+            Where others may be on, which are looked at in each corner.
         """
         n_before = len(self.found)
-        unknown = self._unknown()
+        unknown = self._unknown(patches)
         log.debug("unknown: %s", unknown)
         for _ in range(self.how.most_rounds[0]):
             at = max(unknown, key=lambda at: unknown[at])
@@ -187,12 +190,14 @@ class CornerRows:
             del unknown[at]
         return False
 
-    def _unknown(self) -> dict[Corner, float]:
+    def _unknown(self, patches: FloatArray | None) -> dict[Corner, float]:
         """What is left of lines at corners, in what the errors of filters leave at most."""
         at_corners = [entry for entry in self._entries if not any(entry[1:])]
         unknown: dict[Corner, float] = {}
         for at in product(self.boxes, {self.entry: 0, **dict.fromkeys(at_corners)}):
             ends = self._corner(*at)
+            if patches is not None:
+                ends.ask(ends.showing(patches))
             unknown[at] = ends.hold_against(self.found, self.how.asked[0], ties=self.ties)
         return unknown
 

@@ -5,6 +5,7 @@ be.  Where the largest of a window is taken, ties show a filter's weights but no
 shows where the window is as dark for it as can be, at the least maximum of the window's sums.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -57,23 +58,35 @@ class WindowImages:
         return found
 
     def _on(self, X: FloatArray) -> list[FloatArray]:
-        """Images with a window on: one tells what it adds, others a share of a filter's numbers."""
+        """Images with a window on: one tells what it adds, others a share of a filter's numbers.
+
+        The other way round, filters of open signs are on where these are off.
+        """
+        found = self._bright(X, 1.0, range(len(self.filters.conv.biases)))
+        if self.filters.are_both:
+            return found
+        return found + self._bright(X, -1.0, np.flatnonzero(self.filters.is_open))
+
+    def _bright(self, X: FloatArray, side: float, which: Iterable[int]) -> list[FloatArray]:
+        """Images with windows of some filters on, or off where the side is negative."""
         conv, pool = self.filters.conv, self.filters.pool
-        H = np.maximum(conv(X), 0.0)
-        n_on = np.count_nonzero(H if pool is None else pool(H), axis=0)
+        H = np.maximum(side * conv(X), 0.0)
+        H = H if pool is None else pool(H)
+        n_on = np.count_nonzero(H, axis=0).reshape(len(conv.biases), -1)
         places = np.arange(len(conv.reads))[:, None] if pool is None else pool.reads
         least = 1 + -(-(self.filters.kernels[0].size + 1) // len(places))
         found = []
-        for j in np.repeat(np.arange(len(n_on)), np.maximum(least - n_on, 0)):
-            f, window = divmod(int(j), len(places))
-            pixels, W = self._sums(f, self.draws.rng.choice(places[window], 1))
-            x = self.draws.drawn(1, conv.size_in)[0]
-            brightest = np.where(W[0] > 0.0, *self.draws.ends[::-1])
-            z, high = (float(W[0] @ y) + conv.biases[f] for y in (x[pixels], brightest))
-            if high > 0.0:
-                share = self.draws.rng.random() * high / (high - min(z, 0.0))
-                x[pixels] = brightest + share * (x[pixels] - brightest)
-                found.append(x)
+        for f in which:
+            for window in np.repeat(np.arange(len(places)), np.maximum(least - n_on[f], 0)):
+                pixels, W = self._sums(f, self.draws.rng.choice(places[window], 1))
+                w, b = side * W[0], side * conv.biases[f]
+                x = self.draws.drawn(1, conv.size_in)[0]
+                brightest = np.where(w > 0.0, *self.draws.ends[::-1])
+                z, high = (float(w @ y) + b for y in (x[pixels], brightest))
+                if high > 0.0:
+                    share = self.draws.rng.random() * high / (high - min(z, 0.0))
+                    x[pixels] = brightest + share * (x[pixels] - brightest)
+                    found.append(x)
         return found
 
     def _sums(self, f: int, places: IntArray) -> tuple[IntArray, FloatArray]:

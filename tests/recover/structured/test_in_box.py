@@ -146,6 +146,26 @@ def test_a_filter_that_was_missed_is_found_beside_the_others(monkeypatch):
     assert np.abs(found.network(X) - true(X)).max() < 1e-5
 
 
+@pytest.mark.parametrize("kind", ["average", "max"])
+def test_a_filter_that_is_on_near_one_corner_of_its_pixels_alone_is_found(kind):
+    rng = np.random.default_rng(3)
+    kernels = rng.standard_normal((3, 1, 3, 3))
+    biases = 0.3 * rng.standard_normal(3)
+    biases[1] = 0.4 - np.maximum(kernels[1], 0.0).sum()
+    conv = Convolution(kernels, biases, (1, 9, 9))
+    pool = Pooling(kind, conv.shape_out, (3, 3), (3, 3))
+    A = rng.standard_normal((5, pool.size_out)) / np.sqrt(pool.size_out)
+    true = LayeredNetwork([conv, Relu(), pool, Dense(A, rng.standard_normal(5))])
+    found = extracted(true)
+    assert found.status is revelu.Status.RECOVERED, found.evidence
+    assert len(found.network.layers[0].kernels) == 3
+    assert found.ledger.n_recovery <= 12_000
+    brightest = (rng.random((1000, 81)) < 0.05) * 1.0
+    rows = conv.reads[rng.integers(0, len(conv.reads), 1000)]
+    brightest[np.arange(1000)[:, None], rows] = kernels[1].ravel() > 0.0
+    assert np.abs(found.network(brightest) - true(brightest)).max() < 1e-5
+
+
 def test_a_filter_that_no_corner_shows_is_said_to_be_missing(monkeypatch):
     without_the_last(monkeypatch)
     monkeypatch.setattr(CornerRows, "look_beside", lambda *_: False)

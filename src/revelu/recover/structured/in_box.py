@@ -7,6 +7,7 @@ the fit leaves shows filters that were missed: lines are asked again where it is
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 import numpy as np
 
@@ -19,12 +20,16 @@ from revelu.probe.corner_kinks import CornerLines
 from revelu.probe.corner_rows import CornerRows
 from revelu.probe.draws import Draws
 from revelu.probe.window_images import WindowImages
+from revelu.probe.wrong_patches import WrongPatches
 from revelu.recover.method import Candidate, Disagreement, Search, Why
 from revelu.recover.structured.joint_fit import JointFit
 from revelu.recover.structured.pixel_rows import PixelRows
 from revelu.types import FloatArray
 
 __all__ = ["StructureInBox"]
+
+Found: TypeAlias = tuple[LayeredNetwork, float] | str
+"""A network, and what share of the answers it leaves; or why there is none."""
 
 
 @dataclass
@@ -50,7 +55,10 @@ class StructureInBox(Search):
     X: FloatArray = field(init=False)
     Y: FloatArray = field(init=False)
     fit: JointFit = field(init=False)
-    """Images, what they were answered, and the last fit."""
+    measured: JointFit = field(init=False)
+    corners: CornerRows = field(init=False)
+    """Images, what they were answered, the last fit, that of filters as they were measured, and
+    where those were."""
 
     def __post_init__(self) -> None:
         self.X, self.Y = np.empty((0, self.oracle.dim_in)), np.empty((0, len(self.noise.scale)))
@@ -60,11 +68,15 @@ class StructureInBox(Search):
         return self._candidate(self._found)
 
     def repair(self, seen: Disagreement) -> Candidate | None:
-        """Fit to inputs where it is wrong, too, once."""
+        """Fit to inputs where it is wrong, too."""
         self.n_repairs += 1
-        return self._candidate(lambda: self._refitted(seen.X)) if self.n_repairs == 1 else None
+        return (
+            self._candidate(lambda: self._refitted(seen.X))
+            if self.n_repairs <= self.most_looks
+            else None
+        )
 
-    def _candidate(self, find: Callable[[], tuple[LayeredNetwork, float] | str]) -> Candidate:
+    def _candidate(self, find: Callable[[], Found]) -> Candidate:
         """What is found, and what is to be said of it."""
         try:
             with interruptible(self.oracle.check_time):
@@ -82,28 +94,33 @@ class StructureInBox(Search):
         said = f"filters that are always on add what is affine, as of leaky units: {n}"
         return Candidate(network, Why.EXPLAINED, notes=(said,) if n else ())
 
-    def _found(self) -> tuple[LayeredNetwork, float] | str:
-        """The network, and what share of the answers it leaves; or why there is none."""
+    def _found(self) -> Found:
+        """Look for filters, and fit them."""
         image = Image(self.oracle.pixels or (1, 1, self.oracle.dim_in))
         self.tell("looking for filters")
         draws = Draws(self.oracle, self.noise, self.rng)
         corners = CornerRows(CornerLines(PixelRows.local), draws, image)
         if (window := corners.window()) is None:
-            return "neurons see most of the image"
+            return "at a corner nothing bends, or neurons see most of the image"
         corners.look(window)
         if not corners.found:
             return "no corner shows filters"
-        left = np.inf
+        self.corners = corners
+        return self._explained(None, np.inf)
+
+    def _explained(self, network: LayeredNetwork | None, left: float) -> Found:
+        """Fit filters, and look for those that a fit lacks, from what a network leaves."""
         for n_looks in range(self.most_looks):
-            if n_looks and not corners.look_beside(0.0):
+            is_later = n_looks or len(self.X)
+            if is_later and not self.corners.look_beside(0.0, self._wrong()):
                 break
-            laid = self._laid_out(corners.open_filters, draws)
+            laid = self._laid_out(self.corners.open_filters, self.corners.draws)
             if laid is not None and laid.n_features <= self.most_features:
                 self.tell("fitting filters and the dense layer")
-                network, left = self._fitted(laid, draws)
+                network, left = self._fitted(laid, self.corners.draws)
             if left <= self.alike * self.noise.overall:
                 break
-        if np.isinf(left):
+        if network is None:
             return "windows of filters are not understood"
         if left > self.most_left * self.noise.overall:
             return f"filters leave {left:.1g} of the answers unexplained"
@@ -139,6 +156,7 @@ class StructureInBox(Search):
         # Filters stay where they were measured as long as some may be missing.
         measured = replace(fit, is_held=filters.are_measured)
         left = measured.run(0.0, 12)
+        self.measured = replace(measured)
         if left > self.most_left * self.noise.overall:
             self.fit = measured
             return LayeredNetwork(measured.layers()), left
@@ -155,12 +173,25 @@ class StructureInBox(Search):
             after = self.fit.run(0.0)
         return LayeredNetwork(self.fit.layers()), after
 
-    def _refitted(self, X: FloatArray) -> tuple[LayeredNetwork, float]:
-        """As :meth:`_fitted`, to more images."""
-        asked = self._asked(X)
-        self.fit = replace(self.fit, X=asked[0], Y=asked[1], weights=asked[2])
+    def _wrong(self) -> FloatArray | None:
+        """Patches where filters as they were measured are wrong, though right at most images."""
+        if not len(self.X) or self.corners.extent is None:
+            return None
+        self.measured.settle()
+        network = LayeredNetwork(self.measured.layers())
+        places = WrongPatches(self.corners.draws, self.corners.image, network)
+        return places.among(self.X, self.Y, self.corners.extent, self.corners.how.asked[2])
+
+    def _refitted(self, X: FloatArray) -> Found:
+        """The last fit, to more images; where it cannot be right there, with more filters."""
+        asked, answers, weights = self._asked(X)
+        self.fit, self.measured = (
+            replace(fit, X=asked, Y=answers, weights=weights) for fit in (self.fit, self.measured)
+        )
         left = self.fit.run(0.0)
-        return LayeredNetwork(self.fit.layers()), left
+        network = LayeredNetwork(self.fit.layers())
+        is_right = left <= self.alike * self.noise.overall
+        return (network, left) if is_right else self._explained(network, left)
 
     def _asked(self, X: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """All images asked, these among them, their answers, and what each counts."""

@@ -17,6 +17,7 @@ import scipy.linalg
 from revelu.errors import SaturatedError
 from revelu.network.layers import Convolution, Dense, Layer, Pooling, Prelu, Relu
 from revelu.numerics.confidence import SIGMAS
+from revelu.numerics.reweighting import LeastDeviations
 from revelu.types import BoolArray, FloatArray
 
 __all__ = ["JointFit"]
@@ -87,6 +88,21 @@ class JointFit:
             if left > before[3] * (1.0 - chance):
                 break
         return left
+
+    def settle(self) -> None:
+        """Fit the dense layer to most answers, as long as that leaves less of most of them."""
+        weights, before, median = self.weights, np.inf, float(np.finfo(float).max)
+        # Medians differ by this much by chance.
+        chance = 1.0 / float(np.sqrt(len(weights)))
+        while median < before * (1.0 - chance):
+            self._factor, before = None, median
+            self._solve()
+            left = np.linalg.norm(
+                self._features() @ self.A - self.Y * self.weights[:, None], axis=1
+            )
+            left *= weights / self.weights
+            self.weights, median = weights * LeastDeviations(0.0)(left), float(np.median(left))
+        self.weights, self._factor = weights, None
 
     def shares(self) -> FloatArray:
         """Root mean square of what each filter adds, relative to the answers, (filters,)."""
