@@ -89,9 +89,9 @@ READS_DETAILS: set[str] = set()
 # What tunes an algorithm is a field or an argument with its reason; these numbers only fall.
 MOST_CONSTANTS = 59
 MOST = {
-    "numbers in recover": 1373,
+    "numbers in recover": 1370,
     "numbers in src": 2273,
-    "lines in recover": 35_401,
+    "lines in recover": 35_366,
     "files in recover": 186,
     "files over 400 lines": 28,
     "classes over 250 lines": 27,

@@ -44,7 +44,8 @@ class RoundedAnswers:
     unit : ndarray, shape (k,)
         Sizes of the outputs.
     inside : float
-        What was computed in few digits errs by more than this many times its own rounding.
+        What was computed in few digits errs by more than this many times its own rounding: of
+        twenty degrees of freedom one in a thousand is so large by chance.
     n_few : int
         Stencils of half-precision steps that tell whether numbers of fixed places may be sums of
         half-precision ones, ``4 n_few`` degrees of freedom: of such sums some 40% have places in
@@ -65,7 +66,7 @@ class RoundedAnswers:
         """What they are, ``rounding (k,)`` being what the grid makes them err by."""
         numbers, grid = self.company.numbers, self.company.numbers.grid
         by_output = grid is not None and bool(grid.by_output)
-        inside = _computed(self.stencils, self.answered, numbers)
+        inside = _computed(self.stencils, self.answered, numbers, larger=self.inside)
         if self.company.oracle.link.has_head:
             return FewDigits("rounded", rounding, replace(numbers, inside=inside))
         half = self._half_precision(numbers, rounding)
@@ -125,7 +126,7 @@ def _computed(
     answered: FloatArray,
     numbers: Numbers,
     *,
-    larger: float = 1.5,
+    larger: float,
     fewest: int = 3,
     worst: float = 0.9,
 ) -> float:
@@ -135,8 +136,7 @@ def _computed(
     ----------
     answered : ndarray, shape (n, k)
     larger : float
-        The errors together, root mean square, in those of rounding: of twenty degrees of freedom
-        one in a thousand is so large by chance.
+        The errors together, root mean square, in those of rounding.
     fewest : int
         At least this number of the places err by more.
     worst : float

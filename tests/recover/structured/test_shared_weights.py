@@ -408,17 +408,20 @@ def test_onnx_files_in_float32_come_back(tmp_path):
     assert nrmse(found.network, truth) <= 1e-6
 
 
-@pytest.mark.parametrize("seed", [64_211_500, 64_211_502])
-def test_rounding_adds_no_filter_and_leaves_none_coarse(seed, tmp_path):
+def test_rounding_adds_no_filter_and_leaves_none_coarse(tmp_path):
     # The corner's line of the first has a kink of rounding; of the second, what answers leave of
     # filters is within their error, and yet fresh answers show it.
-    truth = image_model((1, 12, 12), (3, 3, 3), outputs=4, seed=seed)
-    truth.save(tmp_path / "target.onnx")
-    found = revelu.extract(str(tmp_path / "target.onnx"), seed=seed)
-    assert found.status is Status.RECOVERED, found.evidence
-    assert found.network.describe() == truth.describe()
-    assert found.ledger.n_recovery <= 1600
-    assert nrmse(found.network, truth) <= 3e-7
+    costs = []
+    for seed in (64_211_500, 64_211_502, 64_211_504):
+        truth = image_model((1, 12, 12), (3, 3, 3), outputs=4, seed=seed)
+        truth.save(tmp_path / "target.onnx")
+        found = revelu.extract(str(tmp_path / "target.onnx"), seed=seed)
+        assert found.status is Status.RECOVERED, found.evidence
+        assert found.network.describe() == truth.describe()
+        assert nrmse(found.network, truth) <= 3e-7
+        costs.append(found.ledger.n_recovery)
+    # The last digit of an answer decides whether lines are asked once more.
+    assert np.median(costs) <= 1200
 
 
 @pytest.mark.slow
