@@ -32,7 +32,7 @@ from revelu.recover.fit.fit import Fit
 from revelu.recover.fit.from_lines import FromLines
 from revelu.recover.fit.sightings import Sightings
 from revelu.recover.rows import Rows
-from revelu.types import FloatArray
+from revelu.types import BoolArray, FloatArray
 
 LOW, HIGH, FAR, MOST_FAR = 0.5, 1.5, 4.0, 0.02
 KINDS = ("place", "jump", "gradient", "row", "weights")
@@ -253,13 +253,29 @@ def of_weights(recovery: revelu.Recovery, truth: Network) -> FloatArray | None:
     if not found.matched:
         return None
     orders = [np.arange(truth.dim_in), *found.permutations, np.arange(truth.dim_out)]
+    errors = [
+        (W[np.ix_(rows, columns)], b[rows])
+        for (W, b), rows, columns in zip(
+            recovery.standard_errors, orders[1:], orders[:-1], strict=False
+        )
+    ]
+    told = [np.isfinite(W) for W, _ in errors]
     z = []
-    for i, (W, b) in enumerate(recovery.standard_errors[: truth.n_hidden + 1]):
-        rows, columns = orders[i + 1], orders[i]
-        off = found.aligned.weights[i] - found.reference.weights[i]
-        z.append((off / W[np.ix_(rows, columns)]).ravel())
-        z.append((found.aligned.biases[i] - found.reference.biases[i]) / b[rows])
+    mine, others = (of_norm_one(f, told) for f in (found.aligned, found.reference))
+    for (W, b), (V, c), (dW, db) in zip(mine, others, errors, strict=True):
+        z += [((W - V) / dW).ravel(), (b - c) / db]
     return np.concatenate(z)
+
+
+def of_norm_one(network: Network, told: list[BoolArray]) -> list[tuple[FloatArray, FloatArray]]:
+    """Weights and biases of layers, of whose hidden rows the weights that are told have norm 1."""
+    layers, scale = [], np.ones(network.dim_in)
+    for i, (V, b, is_told) in enumerate(zip(network.weights, network.biases, told, strict=True)):
+        W = V * scale
+        norms = np.linalg.norm(np.where(is_told, W, 0.0), axis=1)
+        scale = np.where((norms > 0.0) & (i < network.n_hidden), norms, 1.0)
+        layers.append((W / scale[:, None], b / scale))
+    return layers
 
 
 @dataclass(frozen=True)

@@ -285,7 +285,7 @@ class Recovery(Result):
         Of weights ``(k, d)`` and biases ``(k,)`` of each layer of
         ``network.with_unit_rows()``, where hidden rows have Euclidean norm 1 and their outgoing
         weights take the scale; those of a skip come last, where there is one.  Infinite where no
-        answer tells a weight.  None where they are not known: of what is not certified, of labels,
+        answer tells a weight: the others of its row are those of a row of norm 1 without it.  None where they are not known: of what is not certified, of labels,
         of networks with layers that are no dense ones, and of large ones.
     """
 

@@ -44,7 +44,7 @@ class ErrorEffort:
     each: float = 2.0
     most_own: float = 8.0
     fewest: float = 1.5
-    common: float = 0.03
+    common: float = 0.01
 
     def rows(self, p: int, k: int, is_check: BoolArray) -> IntArray:
         """Return which answers of ``k`` outputs are used for ``p`` weights."""
