@@ -285,8 +285,9 @@ class Recovery(Result):
         Of weights ``(k, d)`` and biases ``(k,)`` of each layer of
         ``network.with_unit_rows()``, where hidden rows have Euclidean norm 1 and their outgoing
         weights take the scale; those of a skip come last, where there is one.  Infinite where no
-        answer tells a weight: the others of its row are those of a row of norm 1 without it.  None where they are not known: of what is not certified, of labels,
-        of networks with layers that are no dense ones, and of large ones.
+        answer tells a weight: the others of its row are those of a row of norm 1 without it.
+        None where they are not known: of what is not certified, of labels, of networks with
+        layers that are no dense ones, and of large ones.
     """
 
     status: Status

@@ -86,6 +86,19 @@ def test_a_saturated_row_is_infinite_and_so_is_its_error():
     ]
 
 
+def test_a_logistic_of_a_half_and_a_rest_has_the_digits_of_a_difference():
+    x = np.random.default_rng(0).uniform(-6.0, 6.0, (56, 1))
+    rest = (1.0 / (1.0 + np.exp(-x)) - 0.5).astype(np.float32)
+    p = np.float32(0.5) + rest
+    of_a_half = np.hstack([np.float32(1.0) - p, p]).astype(float)
+    assert (smallest_with_digits(of_a_half, np.finfo(np.float32)) == SMALLEST_DIFFERENCE).all()
+    own = (1.0 / (1.0 + np.exp(-x))).astype(np.float32)
+    of_own = np.hstack([np.float32(1.0) - own, own]).astype(float)
+    smallest = smallest_with_digits(of_own, np.finfo(np.float32))
+    assert smallest[0] == SMALLEST_DIFFERENCE
+    assert smallest[1] < 1e-8
+
+
 @pytest.mark.parametrize("text", ["probit", "logit*-1", "logit*x", "none*2", "logit*inf", ""])
 def test_unknown_links_are_refused(text):
     with pytest.raises(InputError, match="link"):

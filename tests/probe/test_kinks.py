@@ -155,6 +155,26 @@ def test_a_point_at_the_end_of_a_line_is_asked_once(interval):
     assert min(np.diff(np.sort(asked))) > 0.0
 
 
+@pytest.mark.parametrize("saturated", [(2.0, 6.0), (-0.9, -0.2), (0.3, 1.5)])
+def test_a_line_ends_before_the_place_where_the_target_is_saturated(saturated):
+    network = zoo.random_network([6, 9, 2], seed=3)
+    line, rng = random_line(np.random.default_rng(5), 6), np.random.default_rng(0)
+
+    def answer(X):
+        t = (X - line.x0) @ line.v / (line.v @ line.v)
+        inside = (t > saturated[0]) & (t < saturated[1])
+        return np.where(inside[:, None], np.inf, network(X))
+
+    scan = find_kinks(answer, line, 2 * EPS * np.sqrt(6), np.ones(2), rng, (-10.0, 10.0))
+    assert scan.complete
+    lo, hi = scan.interval
+    assert lo < 0.0 < hi or 0.0 in {lo, hi}
+    seen = true_kinks(network, line)
+    seen = seen[(seen > lo) & (seen < hi)]
+    np.testing.assert_allclose(scan.kinks, seen, atol=1e-9)
+    assert hi <= saturated[0] or lo >= saturated[1]
+
+
 def test_the_same_seed_asks_the_same_queries():
     asked = []
     network = zoo.random_network([8, 12, 2], seed=1)
