@@ -88,8 +88,10 @@ class RoundedAnswers:
         if half is None:
             return None
         few = replace(self.stencils.more_of_half_precision, radii=(1.0,) * self.n_few)
-        shown = few.pooled_noise(ask_more(self.company.oracle, few, self.rng, None).lifted)
-        errs_inside = (shown / self.unit > self.inside * rounding).any()
+        lifted = ask_more(self.company.oracle, few, self.rng, None).lifted
+        if not len(lifted):
+            return None
+        errs_inside = (few.pooled_noise(lifted) / self.unit > self.inside * rounding).any()
         return replace(numbers, grid=half) if errs_inside else None
 
     def _in_half_precision(self, numbers: Numbers, rounding: FloatArray) -> FewDigits:

@@ -34,6 +34,7 @@ def measure_noise(
 
     Where the answers are float32 or half-precision numbers, or differ when they are asked again,
     140 more are asked as far as the budget allows: one error decides about all that follows.
+    Where they lie on a grid and are half-precision numbers, too, 35 tell which they are.
     What is computed in few digits errs by more or less with the rows of its batch: the 140 are
     one, 20 of them are asked in another, and eight of these alone, 232 queries in all.  From then
     on the oracle asks no larger batch, whose errors nobody has measured.

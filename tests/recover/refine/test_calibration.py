@@ -57,6 +57,11 @@ def test_sums_of_half_precision_numbers_on_one_grid_err_by_more_than_its_step(se
     assert noise.law == "half-precision"
     z = (Y - truth(X)) / noise.typical_at(X, Y)
     assert LOW <= np.sqrt(np.mean(z**2)) <= HIGH
+    # Where the budget has no room for more, they are what they look like.
+    with Oracle(target, truth.dim_in, budget=80) as oracle:
+        noise = measure_noise(oracle, np.random.SeedSequence(seed).spawn(1)[0])
+        assert noise.law == "rounded"
+        assert oracle.n_queries <= 80
 
 
 @pytest.mark.parametrize("law", ["float32", "6 decimals", "noise of 1e-05"])
