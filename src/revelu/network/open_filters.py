@@ -120,45 +120,58 @@ class OpenFilters:
         error : float
             Standard error of an answer ``Y (n, k)``, all of it.
         """
-        tried: list[tuple[float, float, OpenFilters]] = []
-        for one in layouts:
-            P = one.features(X)
-            P = np.column_stack([P[:, np.ptp(P, axis=0) > 0.0], np.ones(len(X))])
-            A, _, rank, _ = np.linalg.lstsq(P, Y, rcond=None)
-            n_spare = len(X) - rank
-            if P.shape[1] < len(X):
-                left = float(np.sqrt(((Y - P @ A) ** 2).sum() / n_spare))
-                # Roots of means of squares differ by this much by chance; of a filter that was
-                # missed all outputs read one and the same number.
-                chance = 1.0 + SIGMAS / np.sqrt(2.0 * n_spare)
-                tried.append((left, chance, one))
+        tried = [(*one.left(X, Y), one) for one in layouts]
+        tried = [t for t in tried if t[1] > 0]
         least = max(min((left for left, _, _ in tried), default=0.0), error)
-        explained = [one for left, chance, one in tried if left <= chance * least]
-        # What has fewer numbers may leave what the filters' own errors do.
+        explained = [one for left, n_spare, one in tried if left <= _chance(n_spare) * least]
         fewest = min((one.n_features for one in explained), default=0)
-        # Of the one that leaves the least it is told best what outputs read.
-        owed = min(tried, key=lambda t: t[0])[2].own_error(X, Y) if tried else 0.0
-        for left, chance, one in tried:
-            if one.n_features < fewest and chance * least < left <= chance * np.hypot(error, owed):
-                explained.append(one)
+        # Windows that are several of a finer layout have fewer numbers, which make up for less of
+        # the filters' own errors: those are fitted, for the right one before any wrong one.
+        fewer = [t for t in tried if t[2].n_features < fewest]
+        for _, _, one in sorted(fewer, key=lambda t: t[0]):
+            left, n_spare = one.beside(X, Y).left(X, Y)
+            if left > _chance(n_spare) * least:
+                break
+            explained.append(one)
         return sorted(explained, key=lambda one: one.n_features)
 
-    def own_error(self, X: FloatArray, Y: FloatArray) -> float:
-        """Standard error of an answer, all of it, for the errors of filters."""
+    def left(self, X: FloatArray, Y: FloatArray) -> tuple[float, int]:
+        """Root mean square of what an answer leaves, all of it, and how many answers are spare."""
+        P = self._read(X)
+        A, _, rank, _ = np.linalg.lstsq(P, Y, rcond=None)
+        n_spare = len(X) - int(rank) if P.shape[1] < len(X) else 0
+        return float(np.sqrt(((Y - P @ A) ** 2).sum() / max(n_spare, 1))), n_spare
+
+    def beside(self, X: FloatArray, Y: FloatArray) -> "OpenFilters":
+        """Return filters near these, as answers tell (variable projection, a step)."""
         if self.roots is None:
-            return 0.0
-        P, F = self.features(X), len(self.kernels)
-        A = np.linalg.lstsq(np.column_stack([P, np.ones(len(X))]), Y, rcond=None)[0][:-1]
-        n = P.shape[1] // len(self.conv.biases)
+            return self
+        P, H, F = self._read(X), self.features(X), len(self.kernels)
+        n, Q = H.shape[1] // len(self.conv.biases), np.linalg.qr(P)[0]
+        A = np.linalg.lstsq(np.column_stack([H, np.ones(len(X))]), Y, rcond=None)[0]
         # Those that are known to be always on have no errors.
-        P, A = P[:, : F * n].reshape(len(X), F, n), A[: F * n].reshape(F, n, -1)
-        left = 0.0
+        A, H = A[: F * n].reshape(F, n, -1), H[:, : F * n].reshape(len(X), F, n)
+        J = []
         for root in self.roots.transpose(1, 0, 2):
-            kernels = self.kernels + root[:, :-1].reshape(self.kernels.shape)
-            moved = replace(self, kernels=kernels, biases=self.biases + root[:, -1])
-            H = moved.features(X)[:, : F * n].reshape(P.shape) - P
-            left += float((np.einsum("nfw,fwk->nfk", H, A) ** 2).sum())
-        return float(np.sqrt(left / len(X)))
+            moved = self.moved(root).features(X)[:, : F * n].reshape(H.shape) - H
+            J.append(np.einsum("nfw,fwk->fnk", moved, A).reshape(F, len(X), -1))
+        M = np.concatenate(J).transpose(1, 0, 2)  # (n, directions * filters, k)
+        flat = M.reshape(len(X), -1)
+        flat = flat - Q @ (Q.T @ flat)
+        left = Y - Q @ (Q.T @ Y)
+        M = flat.reshape(M.shape).transpose(0, 2, 1).reshape(-1, M.shape[1])
+        steps = np.linalg.lstsq(M, left.ravel(), rcond=1e-9)[0].reshape(-1, F)
+        return self.moved(np.einsum("df,fde->fe", steps, self.roots))
+
+    def moved(self, rows: FloatArray) -> "OpenFilters":
+        """Return filters with something added, (filters, entries + 1)."""
+        kernels = self.kernels + rows[:, :-1].reshape(self.kernels.shape)
+        return replace(self, kernels=kernels, biases=self.biases + rows[:, -1])
+
+    def _read(self, X: FloatArray) -> FloatArray:
+        """Features that are not the same in all images, and a one."""
+        H = self.features(X)
+        return np.column_stack([H[:, np.ptp(H, axis=0) > 0.0], np.ones(len(X))])
 
     def signs(
         self, kernels: FloatArray, A: FloatArray, shares: FloatArray
@@ -220,3 +233,11 @@ class OpenFilters:
                     yield replace(plain, window=(kind, size, size))
                     if 2 < min(size) < min(rows, columns):
                         yield replace(plain, window=(kind, size, (size[0] - 1, size[1] - 1)))
+
+
+def _chance(n_spare: int) -> float:
+    """How far roots of means of squares differ by chance.
+
+    Of a filter that was missed all outputs read one and the same number.
+    """
+    return float(1.0 + SIGMAS / np.sqrt(2.0 * n_spare))
