@@ -360,7 +360,7 @@ class Domain:
     @property
     def is_held(self) -> BoolArray:
         """Columns that do not vary, shape (d,)."""
-        return np.asarray((self.matrix == 0).all(axis=0))
+        return self.spread == 0 if self.spread.ndim == 1 else (self.spread == 0).all(axis=0)
 
     @property
     def held(self) -> dict[str, float]:
@@ -438,7 +438,8 @@ class Domain:
             outside = np.flatnonzero(((lo > X) | (hi < X)).any(axis=1))
             if len(outside):
                 raise InputError(f"row {outside[0]} of the {what} leaves the domain's box")
-        Z = np.asarray((X - self.center) @ self.inverse)
+        moved = X - self.center
+        Z = moved * (1.0 / self.spread) if self.spread.ndim == 1 else moved @ self.inverse
         return np.clip(Z, -1.0, 1.0) if self.is_uniform else Z
 
 
