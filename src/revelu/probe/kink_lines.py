@@ -99,9 +99,8 @@ class KinkLines:
             for errors in (sigma, usual)
         )
         # Places are float64 numbers, and so are the sums of features that are read off them.
-        tau_error = np.hypot(
-            tau_error, EPS * np.linalg.norm(self.X + meets[:, None] * self.M, axis=1)
-        )
+        points = self.X + meets[:, None] * self.M
+        tau_error = np.hypot(tau_error, EPS * np.linalg.norm(points, axis=1))
         # At an inner point itself the kink would be anywhere between that and the outer one.
         margin = SIGMAS * place
         inside = (meets > tau[:, 1] + margin) & (meets < tau[:, 2] - margin)
