@@ -17,7 +17,6 @@ from revelu.probe.hyperplane import points_on_hyperplanes
 from revelu.probe.line import Ask
 from revelu.types import BoolArray, FloatArray, IntArray
 
-
 # An answer beside what two others, half a range apart, foretell a whole range on: y2 - 3 y1 + 2 y0.
 EXTRAPOLATED = math.hypot(1.0, 3.0, 2.0)
 """Standard error of that, in errors of an answer; nearer it is less."""
