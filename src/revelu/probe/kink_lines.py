@@ -4,16 +4,22 @@ Two points at either end give the function on both sides; the two straight piece
 hyperplane.  That it is one kink, and whose, is told by the change of slope.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from revelu.numerics.confidence import SIGMAS
+from revelu.numerics.float64 import EPS
 from revelu.oracle import NoiseFloor
 from revelu.probe.hyperplane import points_on_hyperplanes
 from revelu.probe.line import Ask
 from revelu.types import BoolArray, FloatArray, IntArray
+
+# An answer beside what two others, half a range apart, foretell a whole range on: y2 - 3 y1 + 2 y0.
+EXTRAPOLATED = math.hypot(1.0, 3.0, 2.0)
+"""Standard error of that, in errors of an answer; nearer it is less."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,15 +97,19 @@ class KinkLines:
             apart * np.where(size > 0, np.linalg.norm(errors * jumps, axis=1) / safe, rounding)
             for errors in (sigma, usual)
         )
+        # Places are float64 numbers, and so are the sums of features that are read off them.
+        points = self.X + meets[:, None] * self.M
+        tau_error = np.hypot(tau_error, EPS * np.linalg.norm(points, axis=1))
         # At an inner point itself the kink would be anywhere between that and the outer one.
         margin = SIGMAS * place
         inside = (meets > tau[:, 1] + margin) & (meets < tau[:, 2] - margin)
         # With several outputs the lines of all must meet there.
         off = np.linalg.norm(gap - jumps * (tau[:, 2] - meets)[:, None], axis=1)
-        inside &= off <= SIGMAS * 4.0 * rounding
-        is_kink = finite & inside & (size > 4.0 * SIGMAS * error)
+        inside &= off <= SIGMAS * EXTRAPOLATED * rounding
+        is_kink = finite & inside & (size > SIGMAS * error)
         slopes = np.stack([a, b], axis=1)
-        is_blank = finite & (np.linalg.norm(np.ptp(Y, axis=1), axis=1) <= SIGMAS * 4.0 * rounding)
+        differ = np.linalg.norm(np.ptp(Y, axis=1), axis=1)
+        is_blank = finite & (differ <= SIGMAS * math.sqrt(2.0) * rounding)
         error = 2.0 * np.linalg.norm(usual, axis=1) / half[:, 0] / safe
         return Kinks(is_kink, is_blank, meets, tau_error, jumps, error, Y[:, 1:3], slopes)
 
@@ -120,7 +130,7 @@ class KinkLines:
         off = np.linalg.norm(
             Z - seen.values[rows] - seen.slopes[rows] * away[:, :, None], axis=2
         ).max(axis=1)
-        return np.asarray(off <= SIGMAS * 4.0 * rounding)
+        return np.asarray(off <= SIGMAS * EXTRAPOLATED * rounding)
 
 
 def _worst(

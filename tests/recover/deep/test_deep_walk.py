@@ -316,6 +316,14 @@ def test_signs_are_found_where_neurons_below_are_missing(n, m, d, n_missing):
         assert not few.signs_of_low_rank(frame)[1].any() or m < d - n_missing
 
 
+def test_a_layer_without_rows_tells_nothing_and_is_one():
+    frame, _, _ = planted(np.random.default_rng(3), 4, 7, 10)
+    rows = LayerRows.of(frame, [])
+    assert not rows.explain(frame, np.ones((2, 10)), 1.0).any()
+    assert not rows.undetermined.all(axis=1).any()
+    assert (~rows.undetermined).shape == (0, 17)
+
+
 def test_rows_are_alike_up_to_scale_as_far_as_both_are_known():
     rng = np.random.default_rng(6)
     v, other = rng.standard_normal((2, 8))

@@ -49,18 +49,18 @@ def test_a_network_of_measured_rows_meets_their_equations_whatever_its_scales(se
 
 def test_equations_count_what_a_row_is_off_by_in_its_errors():
     truth = revelu.zoo.random_network([4, 7, 5, 2], seed=3)
-    off = 3e-3 * np.linalg.norm(truth.weights[0][2])
+    off = 1e-3 * np.linalg.norm(truth.weights[0][2])
     moved = truth.like(truth.to_vector() + off * (np.arange(truth.n_parameters) == 0))
     known = replace(measured(truth, 1e-3), usual=2.0)
     equations = known.equations(moved, np.ones((1, 1)))
     # The first layer's equations come first, those of this row before others.
     left = np.linalg.norm((equations @ moved.to_vector())[:5])
-    # One weight off by 3e-3 of the row's length, of errors of three times 1e-3, counted twice.
+    # One weight off by 1e-3 of the row's length, of errors of 1e-3, counted twice.
     row = truth.weights[0][0]
     size = off / np.linalg.norm(row)
     cosine = row[0] / np.linalg.norm(row)
     bias = truth.biases[0][0] / np.linalg.norm(row)
-    expected = 2.0 * size / 3e-3 * np.sqrt(1.0 - cosine**2 + (bias * cosine) ** 2)
+    expected = 2.0 * size / 1e-3 * np.sqrt(1.0 - cosine**2 + (bias * cosine) ** 2)
     assert left == pytest.approx(expected, rel=0.02)
 
 

@@ -146,6 +146,7 @@ class Climb(Search):
                 layers.drop_unread(level)
                 layers.sign(level, surely=False)
                 layers.find_below(level)
+            if level.walks:
                 layers.drop_unread(level)
                 layers.levels.append(level)
                 below = frame, unknown

@@ -39,8 +39,8 @@ class LayerRows(Records):
         """Return the rows of walks, every row below with the sign it has in the frame."""
         n, m = len(walks), len(frame.b)
         theta = np.array([walk.estimate.theta for walk in walks]).reshape(n, frame.size)
-        is_open = np.array([walk.is_open for walk in walks]).reshape(n, frame.size)
-        turned = np.array([walk.signs < 0 for walk in walks]).reshape(n, m)
+        is_open = np.array([walk.is_open for walk in walks], dtype=bool).reshape(n, frame.size)
+        turned = np.array([walk.signs < 0 for walk in walks], dtype=bool).reshape(n, m)
         # relu(-u) = relu(u) - u
         moved = np.where(turned, theta[:, :m], 0.0)
         theta[:, m:-1] -= moved @ frame.W

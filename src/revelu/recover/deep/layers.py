@@ -221,6 +221,9 @@ class Layers:
             level.frame, level.unknown_below = lower.above, lower.rows.undetermined
             self.rebase(level.walks, level.frame)
             self.find_rows(level, self.search.segments[:2])
+            if not level.walks:
+                # All that were found turn at no row that is known now: they are of the layer below.
+                return
             self.sign(level, surely=False)
 
     def find_rows(self, level: Level, segments: tuple[int, ...] | None = None) -> None:

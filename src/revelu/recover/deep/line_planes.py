@@ -98,7 +98,7 @@ class Plane:
     def add(self, X: FloatArray, off: FloatArray) -> None:
         """Take in points that were measured, which err by so much."""
         self.more = np.vstack([self.more, np.column_stack([X, np.ones(len(X))])])
-        self.more_off = np.append(self.more_off, np.maximum(off, self.how.place * sizes(X)))
+        self.more_off = np.append(self.more_off, off)
         self._solve()
 
     def _grow(self, among: BoolArray | bool = True) -> None:
@@ -157,7 +157,7 @@ class Plane:
         left, n_spare = points @ self.row * weights / off, (weights**2).sum() - d
         # As members agree, so does the row err: where few are spare, by no less than they may.
         larger = (left**2).sum() / max(n_spare, 1.0)
-        least = self.how.least_off**2 if n_spare >= d else 1.0
+        least = self.how.least_off**2 if n_spare >= d and not len(self.more) else 1.0
         self.covariance = self.covariance * max(larger, least)
 
     def _step(self, points: FloatArray, off: FloatArray, weights: FloatArray) -> None:

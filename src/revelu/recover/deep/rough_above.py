@@ -42,7 +42,6 @@ def _in_orthant() -> RoughRows:
         n_tests=(4, 8),
         straight=0.7,
         n_pairs=100,
-        leak=100.0,
     )
 
 
@@ -91,9 +90,7 @@ class RoughAbove:
             Of norm 1, their orientation open.
         """
         above, noise = self._above(ask, noise, first, rng)
-        # What is still missing has shown between no pair of points.
-        rows = self.rows if second is None else replace(self.rows, leak=0.0)
-        return rows.find(above, len(first), noise, rng, None, second)
+        return self.rows.find(above, len(first), noise, rng, None, second)
 
     def last(self, ask: Ask, noise: NoiseFloor, first: Rows, rng: np.random.Generator) -> Rows:
         """Measure rows above a first layer of two or more until lines show hardly another one.

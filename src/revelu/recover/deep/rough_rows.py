@@ -41,9 +41,7 @@ class RoughRows:
     """Of as many rows as inputs none is missing where all lines together would have met one with
     this probability's complement."""
     n_pairs: int = 24
-    """Pairs of inputs between which nothing changes once no row is missing,"""
-    leak: float = 300.0
-    """but for ``leak`` errors of the rows."""
+    """Pairs of inputs between which nothing changes once no row is missing."""
     n_tests: tuple[int, ...] = (3, 8)
     """Lines across a hyperplane that tell in turn whether it goes on,"""
     n_doubted: int = 24
@@ -183,9 +181,11 @@ class RoughRows:
         # Saturated answers say nothing.
         seen = np.isfinite(at + moved).all(axis=1)
         at, moved, X, moves = at[seen], moved[seen], X[seen], moves[seen]
-        error = np.hypot(noise.relative, self.leak * np.median(first.errors) * at.std(axis=0))
         growth = noise.growth(X) + noise.growth(X + moves)
-        is_same = np.abs(moved - at) <= SIGMAS * error * growth[:, None]
+        # Sums change by as much as rows err along the move, and answers as they do with sums.
+        sums = np.median(first.errors) * np.linalg.norm(moves, axis=1, keepdims=True)
+        error = np.hypot(noise.relative * growth[:, None], sums * at.std(axis=0))
+        is_same = np.abs(moved - at) <= SIGMAS * error
         return bool(seen.any() and is_same.all())
 
     def joined(self, first: Rows, more: Rows) -> Rows:

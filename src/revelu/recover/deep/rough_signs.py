@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from revelu.numerics.float64 import EPS
 from revelu.recover.deep.rough_traces import TracedRow
 from revelu.recover.deep.trace import Below
 from revelu.types import BoolArray, FloatArray
@@ -63,7 +64,7 @@ def are_read(rows: list[TracedRow], faint: float) -> BoolArray:
     """Which neurons below some row reads, or may read, shape (m,)."""
     m = rows[0].n_weights
     V = np.abs(np.array([row.row[:m] for row in rows]))
-    errors = np.array([np.sqrt(np.maximum(np.diag(row.covariance)[:m], 0.0)) for row in rows])
+    errors = np.array([np.linalg.norm(row.law.spread[:m], axis=1) for row in rows])
     is_read = faint * V.max(axis=1, keepdims=True) < V
     is_read &= errors < rows[0].least
     # What no row has told may be read.
@@ -71,14 +72,11 @@ def are_read(rows: list[TracedRow], faint: float) -> BoolArray:
 
 
 def signed(
-    below: Below, rows: list[TracedRow], turned: BoolArray, kept: BoolArray, rounding: float
+    below: Below, rows: list[TracedRow], turned: BoolArray, kept: BoolArray
 ) -> tuple[Below, list[TracedRow]]:
     """The layer below as its neurons turn on, those alone that are kept; and its rows above.
 
-    Parameters
-    ----------
-    rounding : float
-        Error of what is left of the linear parts, which is 0, relative to a row's weights.
+    Of linear parts nothing is left but what rows below err by.
     """
     W, b = below.W, below.b
     m, d = W.shape
@@ -88,12 +86,13 @@ def signed(
     T[-1, :m] = b * turned
     linear = np.eye(m + d + 1)[m:-1]
     columns = np.append(np.flatnonzero(kept), m + d)
+    errors = below.errors * np.linalg.norm(W, axis=1) * turned / np.sqrt(d)
     found = []
     for row in rows:
-        turned_row = replace(row, row=T @ row.row, covariance=T @ row.covariance @ T.T)
-        size = float(np.linalg.norm(row.row[:m]))
-        told = turned_row.given(linear, rounding * size)
-        some = told.row[columns], told.covariance[np.ix_(columns, columns)]
-        found.append(replace(told, row=some[0], covariance=some[1], n_weights=int(kept.sum())))
+        # The part below the diagonal blocks, alone, is its own opposite's inverse.
+        law = row.law.moved(T, 2.0 * np.eye(len(T)) - T)
+        error = float(np.linalg.norm(row.row[:m] * errors))
+        law = law.given(linear, max(error, EPS * float(np.linalg.norm(row.row[:m]))))
+        found.append(replace(row, law=law.of_some(columns), n_weights=int(kept.sum())))
     signs = np.where(turned, -1.0, 1.0)[kept]
-    return Below(W[kept] * signs[:, None], b[kept] * signs), found
+    return Below(W[kept] * signs[:, None], b[kept] * signs, below.errors[kept]), found

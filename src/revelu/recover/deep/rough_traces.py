@@ -17,8 +17,9 @@ import numpy as np
 
 from revelu.errors import CurvedError
 from revelu.network import Network
-from revelu.numerics.confidence import FALSE_ALARM
+from revelu.numerics.confidence import FALSE_ALARM, SIGMAS
 from revelu.numerics.float64 import EPS, TINY
+from revelu.numerics.gaussian import Gaussian
 from revelu.oracle import NoiseFloor
 from revelu.probe.gradient import CheckedGradients
 from revelu.probe.kink_lines import KinkLines
@@ -41,10 +42,8 @@ log = logging.getLogger(__name__)
 class TracedRow:
     """A row above the first layer."""
 
-    row: FloatArray
-    """Shape (size,)."""
-    covariance: FloatArray
-    """Shape (size, size)."""
+    law: Gaussian
+    """What is known of it."""
     n_weights: int
     """So many of its entries are weights of neurons."""
     least: float
@@ -54,10 +53,15 @@ class TracedRow:
     seed: Seed
     """Where it was seen first."""
 
+    @property
+    def row(self) -> FloatArray:
+        """Shape (size,)."""
+        return self.law.mean
+
     @cached_property
     def undetermined(self) -> FloatArray:
         """Directions of it that are not known, shape (size, q)."""
-        return open_directions(self.covariance, self.n_weights, self.least)
+        return open_directions(self.law, self.n_weights, self.least)
 
     @property
     def n_open(self) -> int:
@@ -66,11 +70,7 @@ class TracedRow:
 
     def given(self, A: FloatArray, error: float) -> "TracedRow":
         """The same where ``A row`` is 0 but for errors."""
-        CA = self.covariance @ A.T
-        # Of what is known already, without an error, another equation says nothing.
-        gain = CA @ np.linalg.pinv(A @ CA + error**2 * np.eye(len(A)), hermitian=True)
-        C = self.covariance - gain @ CA.T
-        return replace(self, row=self.row - gain @ (A @ self.row), covariance=(C + C.T) / 2.0)
+        return replace(self, law=self.law.given(A, error))
 
 
 def _seeds() -> SeedSearch:
@@ -106,9 +106,8 @@ class RoughTraces:
     worst: float = 0.02
     """or if their normals err by more."""
     close: float = 1e-4
-    """A point is on a known surface if it is this near, relative to its size;"""
-    slack: float = 3.0
-    """a row meets a seed if it has its direction to ``slack`` times the direction's error, too;"""
+    """A point is on a known surface if it is this near, relative to its size, and a row meets a
+    seed if it has its direction, too, but for the direction's errors;"""
     chance: float = FALSE_ALARM
     """the probability is no larger that a seed of another neuron seems to meet it;"""
     told: float = 1e-3
@@ -242,14 +241,14 @@ class TraceSearch:
         """The rows, what they leave open, and the outputs: as they explain most answers."""
         return self.below.network(*self._fit())
 
-    def measured(self, error: float) -> MeasuredRows:
-        """What traces tell of the rows, above a first layer whose rows err by ``error``."""
+    def measured(self) -> MeasuredRows:
+        """What traces tell of the rows, and what is known of the first layer's."""
         first, q = np.column_stack([self.below.W, self.below.b]), self.below.W.shape[1]
         rows = np.array([row.row for row in self.rows])
         sizes = np.linalg.norm(rows[:, :-1], axis=1)[:, None]
-        squares, U = np.linalg.eigh(np.array([row.covariance for row in self.rows]))
-        roots = U * (np.sqrt(np.maximum(squares, 0.0)) / sizes)[:, None]
-        of_first = np.tile(error / np.sqrt(q) * np.eye(q + 1), (len(first), 1, 1))
+        roots = np.array([row.law.spread for row in self.rows]) / sizes[:, None]
+        errors = self.below.errors / np.sqrt(q)
+        of_first = errors[:, None, None] * np.eye(q + 1)
         return MeasuredRows((first, rows / sizes), (of_first, roots))
 
     def _fit(self) -> tuple[FloatArray, FloatArray]:
@@ -422,7 +421,7 @@ class TraceSearch:
                 continue
             s = np.linalg.svd(A @ row.undetermined, compute_uv=False)
             rank = int((s > self.how.told * np.linalg.norm(self.below.W)).sum())
-            error = self.how.close + self.how.slack * seed.error
+            error = self.how.close + SIGMAS * seed.error
             # Equations beyond those that it solves contradict a row of another neuron.
             if not rank or error ** (d - rank) > self.how.chance:
                 continue
@@ -458,7 +457,7 @@ class TraceSearch:
             return None
         least, points = self.how.trace.vague * self.scale, np.array(trace.points)
         m = len(self.below.b)
-        return TracedRow(trace.theta, trace.covariance, m, least, points, seed)
+        return TracedRow(trace.law, m, least, points, seed)
 
     def _with_held(self, rows: list[FloatArray]) -> FloatArray:
         return np.vstack([self.held, *rows])

@@ -86,9 +86,6 @@ class RoughUpper:
     """The outputs are fitted to ``equations`` answers for each unknown of the upper layer."""
     faint: float = 1e-3
     """A row below is read by one above if its weight is more than this share of the largest."""
-    rounding: float = 1e-5
-    """Error of rows of the first layer, and what is left of linear parts when signs are right,
-    relative to a row's weights."""
     sure: float = 25.0
     """A sign below is told where the other one makes what rows leave larger by a factor of
     ``exp(sure)`` in all: six rows known to a hundredth, or four to a thousandth."""
@@ -136,7 +133,7 @@ class RoughUpper:
         """
         samples = Samples(np.empty((0, oracle.dim_in)), *np.empty((2, 0, len(noise.scale))))
         for turn in range(self.n_searches):
-            below = Below(first.W, first.b, is_signed=False)
+            below = Below(first.W, first.b, first.errors, is_signed=False)
             n = min(self.traces.n_told, self.traces.enough(below.size))
             samples = self._as_many(samples, oracle, noise, rng, n)
             search = TraceSearch(ask, noise, rng, tell, below, samples, self.traces)
@@ -160,7 +157,7 @@ class RoughUpper:
         upper.samples = self._as_many(samples, oracle, noise, rng, n)
         samples, n_wrong = upper.answers
         network = upper.network()
-        measured = upper.measured(self.rounding) if is_sure else None
+        measured = upper.measured() if is_sure else None
         return Traced(network, samples, n_unsure + n_dropped + int(not is_sure), n_wrong, measured)
 
     def above(
@@ -196,7 +193,7 @@ class RoughUpper:
             Both layers.
         """
         space = Subspace.of_rows(first.W)
-        below = Below(space.coordinates(first.W), first.b)
+        below = Below(space.coordinates(first.W), first.b, first.errors)
         inside = Samples(space.coordinates(samples.X), samples.Y, samples.sigma)
         search = TraceSearch(
             lambda Z: ask(space.points(Z)), noise, rng, tell, below, inside, self.narrow
@@ -233,7 +230,7 @@ class RoughUpper:
             search.tell,
             *(below, search.samples, self.traces),
         )
-        upper.below, upper.rows = signed(below, rows, turned, kept, self.rounding)
+        upper.below, upper.rows = signed(below, rows, turned, kept)
         upper.wrong = search.wrong
         return upper, int((margins[kept] < self.sure).sum()), int((~kept).sum())
 

@@ -342,7 +342,9 @@ class RoughWideSearch(RoughLayersSearch):
         # A first layer of few neurons hears no more than what it reads.
         space = Subspace.of_rows(network.weights[0])
         X, inside = space.coordinates(self.X), space.inside(network)
-        upper, below = self.how.upper, Below(inside.weights[0], inside.biases[0])
+        upper, m = self.how.upper, len(inside.biases[0])
+        # Fits leave rows of the errors that answers have.
+        below = Below(inside.weights[0], inside.biases[0], np.full(m, self.noise.relative))
         search = TraceSearch(
             lambda Z: self._answers(space.points(Z)),
             *(self.noise, self.rng, self.tell, below),

@@ -21,10 +21,10 @@ they come inputs are what sums are linear in (:class:`Below`).
 from dataclasses import dataclass, field
 
 import numpy as np
-import scipy.linalg
 
 from revelu.network import Network
 from revelu.numerics.float64 import EPS, TINY
+from revelu.numerics.gaussian import Gaussian
 from revelu.numerics.records import Records
 from revelu.numerics.reweighting import larger_than_said
 from revelu.oracle import NoiseFloor
@@ -41,6 +41,8 @@ class Below:
     W: FloatArray
     b: FloatArray
     """Shape (m, d) and (m,).  The first layer, as its neurons turn on, or as it happens."""
+    errors: FloatArray
+    """Shape (m,).  Standard errors of rows of ``W``, relative to them."""
     is_signed: bool = True
     """Whether they are known to turn on there: else inputs are among the features."""
     reach: float = 100.0
@@ -68,6 +70,16 @@ class Below:
         """How features change along directions ``M (n, d)``, shape (n, size)."""
         neurons, none = (M @ self.W.T) * self.on(X), np.zeros(len(X))
         return np.column_stack([neurons, none] if self.is_signed else [neurons, M, none])
+
+    def sum_errors(self, X: FloatArray, theta: FloatArray) -> FloatArray:
+        """Standard errors that rows' give to a sum, shape (n,).
+
+        An error of ``w`` that has no direction moves ``w x + b`` as it does at an input of
+        independent coordinates, and ``b`` by as much as one of them.
+        """
+        each = theta[: len(self.b)] * self.errors * np.linalg.norm(self.W, axis=1)
+        growth = np.sqrt(1.0 + (X**2).mean(axis=1))
+        return np.asarray(growth * np.linalg.norm(self.on(X) * each, axis=1))
 
     def gradients(self, X: FloatArray, theta: FloatArray) -> FloatArray:
         """Gradients of a sum, shape (n, d)."""
@@ -131,10 +143,6 @@ class TraceTuning:
     """The error that a slope may have, relative to it, where it is compared."""
     steep: float = 0.1
     """The share of the gradient that has to be left across a line."""
-    rounding: float = 1e-5
-    """Error of a place: rows below have some."""
-    slack: float = 3.0
-    """Errors of seeds and answers are taken for ``slack`` times what they are."""
     surprise: float = 4.0
     """Standard errors by which a kink may be off, and more strongly forgotten in the end."""
     far: float = 2.5
@@ -183,10 +191,8 @@ class Trace:
     how: TraceTuning = field(default_factory=TraceTuning)
     sigma: float = field(init=False)
     """Standard error of an answer in units of the outputs, where the seed is."""
-    theta: FloatArray = field(init=False)
-    """Shape (size,).  The row; its gradient at the seed has norm 1, about."""
-    covariance: FloatArray = field(init=False)
-    """Shape (size, size)."""
+    law: Gaussian = field(init=False)
+    """Of the row, whose gradient at the seed has norm 1, about."""
     points: list[FloatArray] = field(init=False)
     """Of the surface."""
     n_asked: int = field(default=0, init=False)
@@ -213,16 +219,24 @@ class Trace:
         self.rows = [*self.below.slopes(here, np.eye(len(seed.x)))]
         self.rows.append(self.below.features(seed.x[None])[0])
         self.values = [*map(float, seed.normal), 0.0]
-        normal = how.slack * seed.error + 10.0 * how.rounding
-        self.errors = [normal] * len(seed.x) + [how.rounding + self.place]
+        # Of an unknown row's weights no more is known than how large they are.
+        usual = np.append(np.full(m, self.scale), np.zeros(self.below.size - m))
+        rows = float(self.below.sum_errors(seed.x[None], usual)[0])
+        self.errors = [float(np.hypot(seed.error, rows))] * len(seed.x)
+        self.errors.append(float(np.hypot(rows, self.place)))
         self.points = [seed.x]
         if seed.row is not None:
             # A row that was measured says what each of the unknowns is.
             size = np.linalg.norm(seed.row) / np.sqrt(len(seed.row))
             self.rows += [*np.eye(len(seed.row))]
             self.values += [*map(float, seed.row)]
-            self.errors += [how.slack * seed.row_error * float(size)] * len(seed.row)
+            self.errors += [seed.row_error * float(size)] * len(seed.row)
         self._solve()
+
+    @property
+    def theta(self) -> FloatArray:
+        """The row, shape (size,)."""
+        return self.law.mean
 
     @property
     def is_found(self) -> bool:
@@ -256,14 +270,16 @@ class Trace:
         seen = lines.read(ask(lines.points), self.noise)
         jumps, foretold = seen.jumps @ self.direction, self.strength * places.slope
         aside = np.linalg.norm(seen.jumps - np.outer(jumps, self.direction), axis=1)
+        of_rows = self.below.sum_errors(places.X, self.theta)
+        # Slopes of sums, along directions of length 1, err by no more than sums do.
         error = np.hypot(
             seen.error * np.linalg.norm(seen.jumps, axis=1),
-            self.how.slack * self.seed.error * foretold,
+            np.hypot(self.seed.error * foretold, self.strength * of_rows),
         )
         most = self.how.surprise * np.hypot(error, self.strength * places.vague)
-        most += 1e-2 * foretold
         mine = seen.is_kink & (np.abs(jumps - foretold) < most) & (aside < most)
-        off = self.how.surprise * places.doubt + self.place / places.slope
+        doubt = np.hypot(places.doubt, np.hypot(of_rows / places.slope, seen.tau_error))
+        off = self.how.surprise * doubt
         those = np.flatnonzero(mine & (np.abs(seen.tau) < off))
         if len(those):
             beside = ask(lines.beside(those, seen.tau))
@@ -272,9 +288,8 @@ class Trace:
         for i in those:
             self.rows += [self.below.features(points[i][None])[0], places.slopes[i]]
             self.values += [0.0, float(jumps[i] / self.strength)]
-            place = self.how.rounding + self.how.slack * float(seen.tau_error[i])
-            self.errors.append(float(slope[i] * place))
-            self.errors.append(float(2.0 * error[i] / self.strength + 1e-3 * slope[i]))
+            self.errors.append(float(np.hypot(slope[i] * seen.tau_error[i], of_rows[i])))
+            self.errors.append(float(error[i] / self.strength))
             self.points.append(points[i])
         self.n_asked, self.n_found = self.n_asked + len(places), self.n_found + len(those)
         self._solve()
@@ -284,17 +299,15 @@ class Trace:
         """The unknowns' distribution by all equations, those forgotten that contradict the rest."""
         A, y, e = np.array(self.rows), np.array(self.values), np.array(self.errors)
         weights = np.ones(len(y))
+        prior = np.diag(1.0 / self.prior), np.zeros(len(self.prior))
         for _ in range(4):
-            sure = weights / e**2
-            M = (A * sure[:, None]).T @ A
-            M[np.diag_indices_from(M)] += self.prior**-2
-            factor = scipy.linalg.cho_factor(M)
-            self.theta = scipy.linalg.cho_solve(factor, A.T @ (sure * y))
-            off = np.abs(A @ self.theta - y) / e
+            sure = np.sqrt(weights) / e
+            equations = np.vstack([A * sure[:, None], prior[0]]), np.append(y * sure, prior[1])
+            law = Gaussian.of(*equations)
+            off = np.abs(A @ law.mean - y) / e
             weights = 1.0 / (1.0 + (off / self.how.surprise) ** 2)
         # Where they agree less well than their errors say, all errors are that much larger.
-        larger = larger_than_said(off)
-        self.covariance = scipy.linalg.cho_solve(factor, np.eye(len(M))) * larger**2
+        self.law = law.wider(larger_than_said(off))
 
     def _steps(self, open_: IntArray) -> tuple[FloatArray, FloatArray]:
         """Points of the surface, and others along it, beyond a few walls, shape (n, d) each."""
@@ -330,7 +343,7 @@ class Trace:
         """Places of the surface where it is known well enough to be asked for."""
         how, below, longest = self.how, self.below, self.how.longest * self.size
         m, d = below.W.shape
-        errors = np.sqrt(np.diag(self.covariance)[:m])
+        errors = np.linalg.norm(self.law.spread[:m], axis=1)
         is_open = errors > how.vague * self.scale
         start, X = self._steps(np.flatnonzero(is_open))
         before = below.on(start)
@@ -346,11 +359,11 @@ class Trace:
         gradient = np.linalg.norm(G, axis=1)
         slope = np.maximum((M * G).sum(axis=1), EPS)
         slopes = below.slopes(X, M)
-        doubt = np.sqrt(_quadratic(F, self.covariance)) / slope
-        vague = np.sqrt(_quadratic(slopes, self.covariance))
+        doubt = self.law.errors_of(F) / slope
+        vague = self.law.errors_of(slopes)
         T = how.range_ * doubt + how.blur * self.sigma / (self.strength * slope)
         told = (turned.sum(axis=1) < min(3, d)) & (slope > how.steep * gradient)
-        told &= (np.abs(values) < how.rounding * gradient) & (how.widest * self.size > T)
+        told &= (np.abs(values) < self.place) & (how.widest * self.size > T)
         told &= (vague < how.turned * slope) & (np.linalg.norm(X, axis=1) < self.reach)
         states = below.states(X, self.others)
         for side in (1.0, -1.0):
@@ -380,9 +393,9 @@ class Trace:
         """Those that say most, each beside what the others say."""
         if not len(places):
             return places
-        noise = places.slope * self.how.rounding + self.place
-        C, chosen, F = self.covariance.copy(), list[int](), places.F
-        spread = _quadratic(F, C)
+        noise = np.hypot(self.below.sum_errors(places.X, self.theta), self.place)
+        C, chosen, F = self.law.covariance, list[int](), places.F
+        spread = self.law.errors_of(F) ** 2
         for _ in range(self.how.n_asked):
             told = np.log1p(spread / noise**2)
             told[chosen] = -np.inf
@@ -397,18 +410,14 @@ class Trace:
         return places.take(np.array(chosen, dtype=np.intp))
 
 
-def open_directions(covariance: FloatArray, n_weights: int, least: float) -> FloatArray:
+def open_directions(law: Gaussian, n_weights: int, least: float) -> FloatArray:
     """Directions of a row whose standard error is more than ``least``, shape (size, q).
 
     Of the weights they are orthonormal, and what is beside them moves along: neurons below that are
     on all along a surface have sums that are constant there, if they are many.
     """
-    s, V = np.linalg.eigh(covariance[:n_weights, :n_weights])
-    is_open = np.sqrt(np.maximum(s, 0.0)) > least
-    s, V = s[is_open], V[:, is_open]
-    return np.asarray(np.vstack([V, (covariance[n_weights:, :n_weights] @ V) / s]))
-
-
-def _quadratic(F: FloatArray, C: FloatArray) -> FloatArray:
-    """The forms ``f' C f`` of rows ``f`` of ``F (n, m)``, shape (n,)."""
-    return np.asarray(((F @ C) * F).sum(axis=1))
+    weights, beside = np.split(law.spread, [n_weights])
+    V, s, Zt = np.linalg.svd(weights, full_matrices=False)
+    is_open = s > least
+    V, s, Z = V[:, is_open], s[is_open], Zt[is_open].T
+    return np.asarray(np.vstack([V, (beside @ Z) / s]))

@@ -9,7 +9,7 @@ import numpy as np
 
 from revelu.numerics.confidence import SIGMAS
 from revelu.oracle import NoiseFloor
-from revelu.probe.kink_lines import KinkLines
+from revelu.probe.kink_lines import EXTRAPOLATED, KinkLines
 from revelu.probe.line import Ask
 from revelu.probe.region import Everywhere, Region
 from revelu.recover.rows import Rows
@@ -104,7 +104,8 @@ class Crossings:
         inner = np.diff((Y / noise.unit).reshape(len(X), 4, -1), axis=1)
         slopes = inner / (T[:, None] * np.array([0.5, 1.0, 0.5]))[:, :, None]
         apart = np.abs(slopes[:, [0, 2]] - slopes[:, [1]]).max(axis=(1, 2))
-        error = SIGMAS * 4.0 * sigma * noise.growth(X) / T
+        # Slopes of half a range and of a whole one differ by one answer beside two, over the range.
+        error = SIGMAS * EXTRAPOLATED * sigma * noise.growth(X) / T
         # A bend that errors hide is none that is not there.
         is_straight = (apart <= error) & (error <= bend[which]) & ~seen.is_blank
         points = np.column_stack([lines.meets(seen), np.ones(len(X))])

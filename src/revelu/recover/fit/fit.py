@@ -53,10 +53,8 @@ class Fit(Method):
     no_interpolation: float = 2.0
     """Equations a parameter from which a network that explains all samples is no accident: it is
     right but for neurons that fire on few of them."""
-    line_noise: float = 3.0
     line_margin: float = 1.1
-    """Errors of a line's answers over what their differences suggest, which hide some and miss what
-    rounding the queries adds; and neurons looked for, over its kinks."""
+    """Neurons looked for, over the kinks of a line."""
     ending: Ending = field(default_factory=Ending)
     far_out: FarOut = field(default_factory=FarOut)
     exchange: NeuronExchange = field(default_factory=NeuronExchange)

@@ -493,7 +493,7 @@ class FitSearch(FitQuestions):
             return
         self.tell("counting kinks along a line")
         line = self._region.line(self.rng, self.oracle.dim_in)
-        nu = self.method.line_noise * float(self.noise.nu.max())
+        nu = float(self.noise.nu.max())
         interval = self._region.interval(line)
         scan = find_kinks(self.oracle, line, nu, self.noise.scale, self.rng, interval)
         if not scan.complete:

@@ -22,8 +22,6 @@ class MeasuredRows:
     """Shape (m, q + 1).  Weights, of length 1, and bias; layer by layer, from the input up."""
     roots: tuple[FloatArray, ...]
     """Shape (m, q + 1, r).  ``roots[k][i] roots[k][i].T`` is the covariance of row i of layer k."""
-    wider: float = 3.0
-    """Rows err by this many times what they claim: errors of rows below are not in it."""
     least: float = 1e-8
     """Nothing is known better: rows below are known to this."""
     apart: float = 0.03
@@ -75,7 +73,7 @@ class MeasuredRows:
     def _information(self, row: FloatArray, root: FloatArray, least: float) -> FloatArray:
         """A root of the information about a row; its length is no property of a surface."""
         U, S, _ = np.linalg.svd(root)
-        K = (U / np.maximum(self.wider * np.pad(S, (0, len(U) - len(S))), least)).T
+        K = (U / np.maximum(np.pad(S, (0, len(U) - len(S))), least)).T
         K[:, :-1] -= np.outer(K @ row, row[:-1])
         return np.asarray(K)
 
