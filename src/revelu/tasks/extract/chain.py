@@ -45,16 +45,21 @@ class Worth:
     least: int = 100_000
     each: float = 100.0
 
-    def is_spent(self, n_queries: int, attempts: Sequence[Attempt], n_more: int = 0) -> str:
+    def is_spent(
+        self, n_queries: int, attempts: Sequence[Attempt], n_more: int = 0, n_seen: int = 0
+    ) -> str:
         """Say why neither another method nor another start is paid for; empty where one is.
 
         Parameters
         ----------
         n_more : int
             Queries that it will take for all that is known.
+        n_seen : int
+            Numbers of the hyperplanes that are handed over: where inputs are many one line takes
+            more than ``least``, and what it has shown is what a deeper method begins with.
         """
         n_told = max(map(_n_told, attempts), default=0)
-        if n_queries + n_more <= max(self.least, self.each * n_told):
+        if n_queries + n_more <= max(self.least, self.each * max(n_told, n_seen)):
             return ""
         return (
             f"given up: {n_queries:,} queries have told {n_told:,} parameters, and another start "
@@ -134,6 +139,9 @@ def recover(
     recovery = _recovery(job, noise, attempts, chain)
     if spent and recovery.status in {Status.UNVERIFIED, Status.PARTIAL}:
         recovery = replace(recovery, evidence=(*recovery.evidence, spent))
+    if _next({m.name: m for m in methods}, chain[-1]) is not None:
+        # What a method that was passed over would have found is not refuted.
+        unsure = unsure or spent
     if unsure and recovery.status is Status.NOT_IN_CLASS:
         recovery = replace(
             recovery, status=Status.UNVERIFIED, evidence=(*recovery.evidence, unsure)
@@ -161,7 +169,8 @@ def _run(
         is_over = job.oracle.tally.are_labels or tried.differs_at_rows_alone
         is_over |= tried.status is Status.NOT_DETERMINISTIC
         method = None if is_over else _next(known, tried)
-        if method is not None and worth.is_spent(job.oracle.n_queries, attempts):
+        n_seen = 0 if paid.line is None else paid.line.network.weights[0].size
+        if method is not None and worth.is_spent(job.oracle.n_queries, attempts, n_seen=n_seen):
             log.info("%s after %s: not worth its queries", method.name, tried.method.name)
             method = None
         if method is not None:
