@@ -360,7 +360,7 @@ class Domain:
     @property
     def is_held(self) -> BoolArray:
         """Columns that do not vary, shape (d,)."""
-        return self.spread == 0 if self.spread.ndim == 1 else (self.spread == 0).all(axis=0)
+        return np.asarray((np.atleast_2d(self.spread) == 0).all(axis=0))
 
     @property
     def held(self) -> dict[str, float]:

@@ -84,7 +84,6 @@ def signed(
     T = np.eye(m + d + 1)
     T[m:-1, :m] = (W * turned[:, None]).T
     T[-1, :m] = b * turned
-    linear = np.eye(m + d + 1)[m:-1]
     columns = np.append(np.flatnonzero(kept), m + d)
     errors = below.errors * np.linalg.norm(W, axis=1) * turned / np.sqrt(d)
     found = []
@@ -92,7 +91,7 @@ def signed(
         # The part below the diagonal blocks, alone, is its own opposite's inverse.
         law = row.law.moved(T, 2.0 * np.eye(len(T)) - T)
         error = float(np.linalg.norm(row.row[:m] * errors))
-        law = law.given(linear, max(error, EPS * float(np.linalg.norm(row.row[:m]))))
+        law = law.given(np.eye(len(T))[m:-1], max(error, EPS * float(np.linalg.norm(row.row[:m]))))
         found.append(replace(row, law=law.of_some(columns), n_weights=int(kept.sum())))
     signs = np.where(turned, -1.0, 1.0)[kept]
     return Below(W[kept] * signs[:, None], b[kept] * signs, below.errors[kept]), found

@@ -26,7 +26,7 @@ from revelu.network import Network
 from revelu.numerics.float64 import EPS, TINY
 from revelu.numerics.gaussian import Gaussian
 from revelu.numerics.records import Records
-from revelu.numerics.reweighting import larger_than_said
+from revelu.numerics.reweighting import cauchy, larger_than_said
 from revelu.oracle import NoiseFloor
 from revelu.probe.kink_lines import KinkLines
 from revelu.probe.line import Ask
@@ -220,8 +220,7 @@ class Trace:
         self.rows.append(self.below.features(seed.x[None])[0])
         self.values = [*map(float, seed.normal), 0.0]
         # Of an unknown row's weights no more is known than how large they are.
-        usual = np.append(np.full(m, self.scale), np.zeros(self.below.size - m))
-        rows = float(self.below.sum_errors(seed.x[None], usual)[0])
+        rows = float(self.below.sum_errors(seed.x[None], np.full(m, self.scale))[0])
         self.errors = [float(np.hypot(seed.error, rows))] * len(seed.x)
         self.errors.append(float(np.hypot(rows, self.place)))
         self.points = [seed.x]
@@ -297,15 +296,13 @@ class Trace:
 
     def _solve(self) -> None:
         """The unknowns' distribution by all equations, those forgotten that contradict the rest."""
-        A, y, e = np.array(self.rows), np.array(self.values), np.array(self.errors)
-        weights = np.ones(len(y))
-        prior = np.diag(1.0 / self.prior), np.zeros(len(self.prior))
+        e, prior = np.array(self.errors), np.diag(1.0 / self.prior)
+        A, y, off = np.array(self.rows) / e[:, None], np.array(self.values) / e, np.zeros(len(e))
         for _ in range(4):
-            sure = np.sqrt(weights) / e
-            equations = np.vstack([A * sure[:, None], prior[0]]), np.append(y * sure, prior[1])
-            law = Gaussian.of(*equations)
-            off = np.abs(A @ law.mean - y) / e
-            weights = 1.0 / (1.0 + (off / self.how.surprise) ** 2)
+            sure = cauchy(off, self.how.surprise)
+            left = np.append(sure * y, np.zeros(len(prior)))
+            law = Gaussian.of(np.vstack([sure[:, None] * A, prior]), left)
+            off = np.abs(A @ law.mean - y)
         # Where they agree less well than their errors say, all errors are that much larger.
         self.law = law.wider(larger_than_said(off))
 
