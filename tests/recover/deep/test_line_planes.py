@@ -87,3 +87,21 @@ def test_points_that_are_measured_make_a_plane_more_exact_and_its_error_smaller(
     plane.add(X, np.full(12, 1e-6))
     assert plane.error < before
     assert apart(plane.row[None], true)[0] < min(rough, 1e-6)
+
+
+def test_a_plane_of_measured_points_errs_by_what_it_says():
+    """Points err by a tenth to ten times as much as others, and each is said to."""
+    relative = []
+    for seed in range(40):
+        true, seen, lines = drawn(100 + seed, n_planes=1, n_lines=6, n_others=0)
+        everything, rng = np.ones(len(seen), dtype=bool), np.random.default_rng(seed)
+        plane = Plane(PlaneTuning(), seen, lines, 0, everything, everything)
+        X, off = rng.standard_normal((24, 4)), 1e-6 * 10.0 ** rng.uniform(-1.0, 1.0, 24)
+        X -= (X @ true[0, :-1] + true[0, -1] + off * rng.standard_normal(24))[:, None] * true[
+            0, :-1
+        ]
+        plane.add(X, off)
+        row = plane.row * np.sign(plane.row @ true[0])
+        relative.append(np.linalg.norm(row[:-1] - true[0, :-1]) / plane.error)
+    assert 0.5 < np.sqrt(np.mean(np.square(relative))) < 1.5
+    assert np.mean(np.array(relative) > 4.0) <= 0.02
