@@ -6,7 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from revelu.certify.examination import predictions
+from revelu.network import Network
 from revelu.network.caps import with_caps
+from revelu.numerics.confidence import SIGMAS
 from revelu.numerics.links import NONE, Link
 from revelu.oracle import NoiseFloor
 from revelu.recover.method import Why
@@ -83,7 +86,8 @@ def capped(job: CertifyingJob, noise: NoiseFloor, link: Link, tried: Attempt) ->
     if verdict.status is Status.RECOVERED and tried.status is not Status.RECOVERED:
         verdict = job.verify(whole, noise)
     if verdict.status is not Status.RECOVERED or verdict.certificate is None:
-        return None
+        rarer = _with_rare(job, noise, link, network)
+        return None if rarer is None else capped(job, noise, rarer, tried)
     said = tried.candidate
     # Whether the caps explain what the search saw is not known.
     certificate = with_errors_of_search(verdict.certificate, said)
@@ -91,6 +95,23 @@ def capped(job: CertifyingJob, noise: NoiseFloor, link: Link, tried: Attempt) ->
         said, network=whole, why=Why.EXPLAINED, layers=(), notes=(*said.notes, in_words(link))
     )
     return replace(tried, candidate=candidate, status=verdict.status, certificate=certificate)
+
+
+def _with_rare(job: CertifyingJob, noise: NoiseFloor, link: Link, network: Network) -> Link | None:
+    """The caps, and those met too seldom for answers alone to show; None where there are none.
+
+    Where the network inside is beyond all answers by more than these err, and the answer is the
+    most extreme there has been, it is capped.
+    """
+    X = np.vstack([e.X for e in job.earlier])
+    Y, predicted = np.vstack([e.answered for e in job.earlier]), predictions(network, X, NONE)
+    error = SIGMAS * noise.sigma_at(X, Y)
+    low, high = (np.broadcast_to(end, Y.shape[1]) for end in (link.low, link.high))
+    is_low = ((Y.min(axis=0) == Y) & (Y - predicted > error)).any(axis=0) & np.isinf(low)
+    is_high = ((Y.max(axis=0) == Y) & (predicted - Y > error)).any(axis=0) & np.isinf(high)
+    if not (is_low.any() or is_high.any()):
+        return None
+    return NONE.within(np.where(is_low, Y.min(axis=0), low), np.where(is_high, Y.max(axis=0), high))
 
 
 def in_words(link: Link, most: int = 4) -> str:
