@@ -11,7 +11,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from revelu.numerics.confidence import SIGMAS
-from revelu.numerics.float64 import EPS
 from revelu.oracle import NoiseFloor
 from revelu.probe.hyperplane import points_on_hyperplanes
 from revelu.probe.line import Ask
@@ -97,9 +96,6 @@ class KinkLines:
             apart * np.where(size > 0, np.linalg.norm(errors * jumps, axis=1) / safe, rounding)
             for errors in (sigma, usual)
         )
-        # Places are float64 numbers, and so are the sums of features that are read off them.
-        points = self.X + meets[:, None] * self.M
-        tau_error = np.hypot(tau_error, EPS * np.linalg.norm(points, axis=1))
         # At an inner point itself the kink would be anywhere between that and the outer one.
         margin = SIGMAS * place
         inside = (meets > tau[:, 1] + margin) & (meets < tau[:, 2] - margin)

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from revelu.numerics.confidence import SIGMAS
-from revelu.numerics.float64 import EPS
 from revelu.oracle import NoiseFloor
 from revelu.probe.kink_lines import KinkLines, Kinks
 from revelu.recover.deep.estimate import Estimate
@@ -51,6 +50,8 @@ class WalkTuning:
     exact: float = 1e-9
     """What rounding leaves of a predicted place, relative to the point, and of features there: a
     row whose relative error is no larger is known well enough."""
+    caution: float = 10.0
+    """Points of the surface err by ``caution`` times what answers let them: rows below err, too."""
     wide: float = 10.0
     """The range at predicted points, in standard errors."""
     same_jump: float = 1e-6
@@ -125,8 +126,7 @@ class Walk:
         self.strength = float(np.linalg.norm(self.gain))
         growth = float(np.sqrt(1.0 + (self.seed.x**2).mean()))
         # A kink is known by four answers or more, whose errors add up.
-        answers = self.noise.relative * growth / self.strength
-        self.errors = [float(np.hypot(answers, EPS * np.linalg.norm(self.seed.x)))]
+        self.errors = [self.tuning.caution * self.noise.relative * growth / self.strength]
         self.points = self.frame.region(self.seed.x[None])
         self.rebase(self.frame)
 
@@ -359,7 +359,7 @@ class Walk:
         limit = self.tuning.exact * (1.0 + np.linalg.norm(there.X, axis=1))
         holds = np.abs(read - features).max(axis=1, initial=0.0) <= limit
         for row, error in zip(features[holds], errors[rows[holds]], strict=True):
-            self.errors.append(float(error))
+            self.errors.append(self.tuning.caution * float(error))
             self.estimate.add(row, 0.0, self.errors[-1])
         self.points = self.points.joined(there.take(holds))
         return np.asarray(rows[holds])
