@@ -18,6 +18,7 @@ from revelu.numerics.interruption import spend
 from revelu.oracle import Float32, Oracle, Rounded, degrade, measure_noise
 from revelu.recover import table
 from revelu.recover.method import Candidate, Law, Why
+from revelu.tasks.extract.chain import Worth
 
 NAMES = [
     "shared_weights",
@@ -247,6 +248,23 @@ def test_nothing_is_started_afresh_that_has_told_little_for_its_queries(
     recovery = extract_with(monkeypatch, method, truth)
     assert method.n_starts == n_starts
     assert "given up: " in " ".join(recovery.evidence)
+
+
+@pytest.mark.parametrize("stop", ["", "given up: for want of worth"])
+def test_what_was_passed_over_for_its_price_is_not_refuted(monkeypatch, stop):
+    truth = zoo.random_network([6, 5, 4, 1], seed=1)
+    monkeypatch.setattr(Worth, "is_spent", lambda *_, **__: stop)
+    recovery = revelu.extract(truth, seed=1, budget=20_000)
+    assert recovery.status is (Status.UNVERIFIED if stop else Status.RECOVERED)
+    assert (stop in recovery.evidence) is bool(stop)
+
+
+def test_hyperplanes_of_many_inputs_are_worth_the_line_that_has_shown_them():
+    n_asked, n_seen = 120_000, 16 * 784
+    assert not Worth().is_spent(n_asked, [], n_seen=n_seen)
+    assert Worth().is_spent(n_asked, [], n_seen=n_seen // 16)
+    # Another start begins with none of them.
+    assert Worth().is_spent(n_asked, [])
 
 
 def test_the_command_lists_the_table():
