@@ -87,7 +87,9 @@ def capped(job: CertifyingJob, noise: NoiseFloor, link: Link, tried: Attempt) ->
         verdict = job.verify(whole, noise)
     if verdict.status is not Status.RECOVERED or verdict.certificate is None:
         rarer = _with_rare(job, noise, link, network)
-        return None if rarer is None else capped(job, noise, rarer, tried)
+        # What checks have suggested is held against others.
+        unsure = replace(tried, status=Status.UNVERIFIED)
+        return None if rarer is None else capped(job, noise, rarer, unsure)
     said = tried.candidate
     # Whether the caps explain what the search saw is not known.
     certificate = with_errors_of_search(verdict.certificate, said)
@@ -100,18 +102,19 @@ def capped(job: CertifyingJob, noise: NoiseFloor, link: Link, tried: Attempt) ->
 def _with_rare(job: CertifyingJob, noise: NoiseFloor, link: Link, network: Network) -> Link | None:
     """The caps, and those met too seldom for answers alone to show; None where there are none.
 
-    Where the network inside is beyond all answers by more than these err, and the answer is the
-    most extreme there has been, it is capped.
+    Where the network inside is beyond all answers by more than these err, two of which are exactly
+    the most extreme one, it is capped.
     """
     X = np.vstack([e.X for e in job.earlier])
     Y, predicted = np.vstack([e.answered for e in job.earlier]), predictions(network, X, NONE)
     error = SIGMAS * noise.sigma_at(X, Y)
     low, high = (np.broadcast_to(end, Y.shape[1]) for end in (link.low, link.high))
-    is_low = ((Y.min(axis=0) == Y) & (Y - predicted > error)).any(axis=0) & np.isinf(low)
-    is_high = ((Y.max(axis=0) == Y) & (predicted - Y > error)).any(axis=0) & np.isinf(high)
+    least, most = job.oracle.extremes.caps(least=2)
+    is_low = (np.isinf(low) & (least - predicted > error)).any(axis=0) & np.isfinite(least)
+    is_high = (np.isinf(high) & (predicted - most > error)).any(axis=0) & np.isfinite(most)
     if not (is_low.any() or is_high.any()):
         return None
-    return NONE.within(np.where(is_low, Y.min(axis=0), low), np.where(is_high, Y.max(axis=0), high))
+    return NONE.within(np.where(is_low, least, low), np.where(is_high, most, high))
 
 
 def in_words(link: Link, most: int = 4) -> str:
